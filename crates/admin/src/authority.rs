@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use onrush_engine::Stream;
-use onrush_file::Unreadable;
+use onrush_file::InputError;
 use onrush_http::request::RequestHead;
 
 /// Minimum length of a token in bytes, against guessing.
@@ -26,7 +26,7 @@ pub struct Token(String);
 #[derive(Debug)]
 pub enum TokenError {
     /// The file cannot be read.
-    Read(Unreadable),
+    Read(InputError),
     /// The content is not a valid token.
     Invalid,
 }
@@ -49,7 +49,7 @@ impl std::error::Error for TokenError {}
 impl TokenError {
     /// Whether the process lacks permission to read the file.
     pub fn is_denied(&self) -> bool {
-        matches!(self, TokenError::Read(Unreadable::System(error)) if error.kind() == ErrorKind::PermissionDenied)
+        matches!(self, TokenError::Read(InputError::System(error)) if error.kind() == ErrorKind::PermissionDenied)
     }
 }
 

@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use onrush_file::Unreadable;
+use onrush_file::InputError;
 
 use crate::limits::RESULT_BYTES_MIN;
-use crate::options::PAINTER;
+use crate::options::SVG_CONVERTER;
 use crate::scenario::Mistake;
 
 /// Why an experiment did not run, or its results could not be written.
@@ -16,7 +16,7 @@ pub enum Error {
     /// The experiment file is invalid.
     Experiment(Box<Mistake>),
     /// A file could not be read.
-    Read(PathBuf, Unreadable),
+    Read(PathBuf, InputError),
     /// An input file is invalid.
     Input(PathBuf, String),
     /// A file or directory could not be written.
@@ -32,15 +32,15 @@ pub enum Error {
     /// Another run is using this file.
     InUse(PathBuf),
     /// The selection matches nothing in the experiment.
-    NotThere(String),
+    NoMatch(String),
     /// A scale was requested for the built-in experiment, which has none.
     NoScale,
     /// Programs of the experiment are not installed; each with a hint.
     Missing(Vec<String>),
     /// PNG charts were requested, but the program that draws them is missing.
-    NoPainter,
+    NoConverter,
     /// A chart could not be drawn, with the reason.
-    Picture(PathBuf, String),
+    ChartConversion(PathBuf, String),
     /// A system call failed.
     System(&'static str, io::Error),
 }
@@ -80,7 +80,7 @@ impl fmt::Display for Error {
                     "another run writes into {path}: wait until it ends, or use another directory (--out)"
                 )
             }
-            Error::NotThere(text) => {
+            Error::NoMatch(text) => {
                 write!(
                     f,
                     "--only {text:?} matches no work, variant or point of the experiment: --list shows them"
@@ -94,12 +94,12 @@ impl fmt::Display for Error {
                     programs.join("\n  ")
                 )
             }
-            Error::NoPainter => write!(
+            Error::NoConverter => write!(
                 f,
-                "--png needs {PAINTER}, which is not installed: install it (Debian's package librsvg2-bin), or leave \
+                "--png needs {SVG_CONVERTER}, which is not installed: install it (Debian's package librsvg2-bin), or leave \
                  --png out"
             ),
-            Error::Picture(path, why) => {
+            Error::ChartConversion(path, why) => {
                 let path = path.display();
                 write!(
                     f,
@@ -124,10 +124,10 @@ impl std::error::Error for Error {
             | Error::Link(_)
             | Error::Resume(..)
             | Error::InUse(_)
-            | Error::NotThere(_)
+            | Error::NoMatch(_)
             | Error::NoScale
-            | Error::NoPainter
-            | Error::Picture(..)
+            | Error::NoConverter
+            | Error::ChartConversion(..)
             | Error::Missing(_) => None,
         }
     }

@@ -51,18 +51,18 @@ mod options;
 
 pub use error::Error;
 pub use exit::Exit;
-pub use options::{Charts, Choice, Options, Seed, Task};
+pub use options::{Charts, Options, Seed, Task, TrialSelection};
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::run::{Begin, Earlier, Header};
+use crate::run::{Header, ResumedRun, RunStart};
 use crate::scenario::{Experiment, Only};
 
 /// Result of [`run`].
 #[derive(Debug)]
-pub struct Ended {
+pub struct RunResult {
     /// The exit status.
     pub exit: Exit,
     /// Table of results and path of the report, for a terminal; or the listing that was requested instead.
@@ -77,14 +77,14 @@ pub struct Ended {
 ///
 /// # Errors
 /// If nothing was measured.
-pub fn run(options: Options) -> Result<Ended, Error> {
+pub fn run(options: Options) -> Result<RunResult, Error> {
     let onrush = run::own_program(options.onrush.as_deref())?;
     // Fail before the measurement, not after it.
-    if options.charts == Charts::Png && !run::is_installed(options::PAINTER) {
-        return Err(Error::NoPainter);
+    if options.charts == Charts::Png && !run::is_installed(options::SVG_CONVERTER) {
+        return Err(Error::NoConverter);
     }
     if let Task::Resume(directory) = &options.task {
-        let earlier = Earlier::read(directory)?;
+        let earlier = ResumedRun::read(directory)?;
         let mut experiment = scenario::read_text(
             &earlier.header.file,
             &earlier.header.experiment,
@@ -93,7 +93,7 @@ pub fn run(options: Options) -> Result<Ended, Error> {
         )?;
         choose(&mut experiment, &earlier.header.choice)?;
         report::check_directory(directory)?;
-        let begin = Begin::Earlier(earlier);
+        let begin = RunStart::Earlier(earlier);
         return measure(&experiment, &onrush, directory, begin, options.charts);
     }
     let mut experiment = match &options.experiment {
@@ -106,7 +106,7 @@ pub fn run(options: Options) -> Result<Ended, Error> {
         experiment.budget = options.budget.or(experiment.budget);
     }
     let header = header(&experiment, &options);
-    let said = |summary| Ended {
+    let said = |summary| RunResult {
         exit: Exit::Done,
         summary,
         markdown: None,
@@ -123,7 +123,7 @@ pub fn run(options: Options) -> Result<Ended, Error> {
                 &experiment,
                 &onrush,
                 &out,
-                Begin::Anew(header),
+                RunStart::Anew(header),
                 options.charts,
             )
         }
@@ -138,14 +138,14 @@ pub fn serve_agent(directory: &Path) -> Result<(), Error> {
     run::serve_agent(directory)
 }
 
-fn choose(experiment: &mut Experiment, choice: &Choice) -> Result<(), Error> {
+fn choose(experiment: &mut Experiment, choice: &TrialSelection) -> Result<(), Error> {
     if choice.quick {
         experiment.hurry();
     }
     experiment.profile |= choice.profile;
     Only::new(choice.only.clone())
         .apply(experiment)
-        .map_err(Error::NotThere)
+        .map_err(Error::NoMatch)
 }
 
 fn header(experiment: &Experiment, options: &Options) -> Header {
@@ -170,9 +170,9 @@ fn measure(
     experiment: &Experiment,
     onrush: &Path,
     out: &Path,
-    begin: Begin,
+    begin: RunStart,
     charts: Charts,
-) -> Result<Ended, Error> {
+) -> Result<RunResult, Error> {
     let measured = run::measure(experiment, onrush, out, begin)?;
     let written = report::write_all(out, &measured);
     if written.is_err() {
@@ -192,7 +192,7 @@ fn measure(
     }
     let exit = Exit::of(&measured.outcome);
     measured.close();
-    Ok(Ended {
+    Ok(RunResult {
         exit,
         summary: texts.terminal,
         markdown: Some(texts.markdown),

@@ -56,9 +56,9 @@ pub const CLIENT_ROWS_MAX: usize = 36_000;
 /// Percentiles of a client's report; h1load has the most, 61.
 pub const PERCENTILES_MAX: usize = 1_000;
 /// Variants with disagreeing rounds listed before the results. If there are more, the machine is the problem.
-pub const DISAGREEING_NAMED_MAX: usize = 8;
+pub const DISAGREEING_LISTED_MAX: usize = 8;
 /// Warnings kept of a client; far fewer show the kind of error.
-pub const CLIENT_WORDS_MAX: usize = 100;
+pub const CLIENT_WARNINGS_MAX: usize = 100;
 /// Free disk space required before measuring; our largest result has 0.3 MB.
 pub const RESULT_BYTES_MIN: u64 = 1 << 20;
 /// Bytes read from the end of a failed program's output.
@@ -73,7 +73,7 @@ pub const KERNEL_FILES_OPEN_MAX: usize = 768;
 /// Bytes read from a kernel file: `/proc/stat` of a machine with 512 CPUs and all their interrupts has less than 1 MB.
 pub const KERNEL_FILE_BYTES_MAX: usize = 8 << 20;
 /// Size up to which generating `/proc/interrupts` takes the kernel less than 1 ms: 64 CPUs and 350 lines.
-pub const INTERRUPTS_BYTES_CHEAP: usize = 256 << 10;
+pub const INTERRUPTS_BYTES_MAX: usize = 256 << 10;
 /// Interrupt lines of network devices that are counted: two devices with 128 queues.
 pub const INTERRUPT_LINES_MAX: usize = 256;
 /// Threads of a role with rows of their own: one per CPU of a large machine. The role's total includes all threads.
@@ -104,7 +104,7 @@ pub const ENVIRONMENT_BYTES_MAX: u64 = 16 << 20;
 /// Largest value in `raw.csv`: far above any measurement, and small enough that ratios and squares stay finite.
 pub const VALUE_MAX: f64 = 1e18;
 /// Variants over all works of an earlier run: the maximum of an experiment at a hundred points of a sweep.
-pub const ENTRANTS_MAX: usize = WORKS_MAX * VARIANTS_MAX * 100;
+pub const VARIANT_ROWS_MAX: usize = WORKS_MAX * VARIANTS_MAX * 100;
 /// Runs compared with the first one; each has its own table.
 pub const COMPARED_MAX: usize = 16;
 
@@ -112,14 +112,14 @@ pub const COMPARED_MAX: usize = 16;
 /// above the other, which suffices for 90 % confidence but not much more.
 pub const ROUNDS_COMPARED_MIN: usize = 5;
 /// Default of the smallest relevant effect: BENCHMARKING.md examines changes from 2 % on.
-pub const SMALLEST_DEFAULT: f64 = 0.02;
+pub const MIN_EFFECT_DEFAULT: f64 = 0.02;
 /// Standard deviation between runs of the same system, as a share. Peers in pairs of quiet runs under `runs/`, minutes
 /// to hours apart on one machine, have 31 figures that differ by 2.7 %; their rounds explain 1.2 % of that.
 pub const BETWEEN_RUNS: f64 = 0.02;
 /// The same for a ratio to a reference in the same rounds. In 17 such ratios of two peers in those runs, the rounds
 /// explain the differences (a mean square of 1.1 times the expected one), so the true value is too small to estimate.
 /// The data does not exclude this one, which is small compared with the smallest relevant effect.
-pub const BETWEEN_RUNS_BESIDE: f64 = 0.0025;
+pub const RATIO_BETWEEN_RUNS: f64 = 0.0025;
 
 /// Runs of a history: four years with one run per working day. The cost of a permutation test grows with the
 /// square.
@@ -166,7 +166,7 @@ pub const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// Interval between heartbeats; several may be lost before the connection is closed.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
 /// Time to reach a host, copy the program and start it: 20 MB over 10 Mbit/s take 16 s.
-pub const REACH_WAIT_MAX: Duration = Duration::from_secs(120);
+pub const AGENT_START_WAIT_MAX: Duration = Duration::from_secs(120);
 /// Time to wait in Slurm's queue: the jobs of a night.
 pub const ALLOCATION_WAIT_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// Length of one line of the agent protocol: a file of an experiment has up to 1 MiB, and JSON may escape each byte as
@@ -177,7 +177,7 @@ pub const PIECE_BYTES_MAX: usize = 256 << 10;
 /// Lines that a host's shell may print before the agent's first line; login banners have some dozen.
 pub const GREETING_LINES_MAX: usize = 1_000;
 /// Lines of one response: one row per second of the longest window, or the pieces of the longest output.
-pub const ANSWER_LINES_MAX: usize = 8_192;
+pub const RESPONSE_LINES_MAX: usize = 8_192;
 /// Time for a command that an agent runs to completion, such as a tuning command.
 pub const COMMAND_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Round trips to compare clocks; the shortest of them did not wait in a queue.
@@ -193,7 +193,7 @@ pub const CPUS_DRAWN_MAX: usize = 8;
 /// Rows of a kind in a heat map: as many as fit on a screen or a printed page.
 pub const HEAT_ROWS_MAX: usize = 64;
 /// Rows of all kinds in a heat map: the height of about two charts, which are next to it.
-pub const HEAT_ROWS_TOGETHER: usize = 32;
+pub const HEAT_ROWS_COMBINED_MAX: usize = 32;
 /// Interfaces in a chart. Each has two lines, and more cannot be distinguished.
 pub const INTERFACES_DRAWN_MAX: usize = 4;
 /// Charts of latency by rate, one for each combination of the other parameters of a sweep: two rows of a wide page.

@@ -15,7 +15,7 @@ pub struct Options {
     /// Output directory; `None` creates one named after the experiment and the time.
     pub out: Option<PathBuf>,
     /// Part of the experiment to run.
-    pub choice: Choice,
+    pub choice: TrialSelection,
     /// Time for all rounds, overriding the experiment.
     pub budget: Option<Duration>,
     /// Seed for the order of trials; `None` selects a new one for each run.
@@ -27,7 +27,7 @@ pub struct Options {
 }
 
 /// Converts SVG to PNG (librsvg).
-pub(crate) const PAINTER: &str = "rsvg-convert";
+pub(crate) const SVG_CONVERTER: &str = "rsvg-convert";
 
 /// Format of chart files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum Charts {
 
 /// Part of an experiment to run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Choice {
+pub struct TrialSelection {
     /// Few rounds and short windows, to check that an experiment works; the figures are not conclusive.
     pub quick: bool,
     /// Works, variants and points to measure, in the syntax of [`crate::scenario::Only`]; all if empty.

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use onrush_measure::compare::Rounds;
 use serde::{Deserialize, Serialize};
 
-mod judged;
 mod latency;
+mod verdicts;
 
-pub use self::judged::{FigureLine, Interval, Limiter, LimiterKind, Verdict};
 pub use self::latency::{Latency, PercentileValue};
+pub use self::verdicts::{Bottleneck, BottleneckKind, FigureLine, Interval, Verdict};
 use crate::limits::CPUS_OF_HOST_MAX;
 use crate::options::Seed;
 use crate::placement::Placement;
@@ -62,7 +62,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Whether at least one figure comes from valid, undisturbed rounds.
-    pub fn concludes(&self) -> bool {
+    pub fn has_conclusive_figure(&self) -> bool {
         self.lines().any(|(_, line)| match line.verdict {
             Verdict::Reached | Verdict::Missed => true,
             Verdict::Measured => !line.is_disturbed,
@@ -144,8 +144,12 @@ pub struct VariantOutcome {
 
 impl VariantOutcome {
     /// The trial with the median request rate, to draw if only one is drawn.
-    pub fn typical(&self) -> Option<&Trial> {
-        let mut by_rate: Vec<_> = self.trials.iter().filter(|trial| trial.ran()).collect();
+    pub fn median_trial(&self) -> Option<&Trial> {
+        let mut by_rate: Vec<_> = self
+            .trials
+            .iter()
+            .filter(|trial| trial.has_metrics())
+            .collect();
         by_rate.sort_by(|a, b| a.rps.total_cmp(&b.rps));
         by_rate.get(by_rate.len().saturating_sub(1) / 2).copied()
     }
@@ -221,7 +225,7 @@ pub struct Trial {
     /// All metrics of the trial.
     pub metrics: BTreeMap<String, f64>,
     /// The bottleneck.
-    pub limiter: Limiter,
+    pub limiter: Bottleneck,
     /// Whether the client was the bottleneck; rate and latency then describe the client.
     pub client_is_limit: bool,
     /// Why the trial is invalid; empty if it is valid.
@@ -241,13 +245,13 @@ pub struct Trial {
 
 impl Trial {
     /// Whether anything was measured.
-    pub fn ran(&self) -> bool {
+    pub fn has_metrics(&self) -> bool {
         !self.metrics.is_empty()
     }
 
     /// Whether its figures are usable.
     pub fn is_valid(&self) -> bool {
-        self.ran() && self.invalid.is_empty()
+        self.has_metrics() && self.invalid.is_empty()
     }
 }
 

@@ -14,17 +14,17 @@ pub const RULE: &str = "Every role is pinned and stays where it is. With enough 
 
 /// CPUs available to roles.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Room {
+pub struct CpuAllotment {
     /// Whether roles share CPUs.
     pub sharing: Sharing,
     /// Maximum number of CPUs per role, so that a single-threaded program does not migrate between CPUs.
     pub each_max: Option<usize>,
 }
 
-impl From<Option<usize>> for Room {
+impl From<Option<usize>> for CpuAllotment {
     /// Separate CPUs for each role, up to the maximum.
-    fn from(each_max: Option<usize>) -> Room {
-        Room {
+    fn from(each_max: Option<usize>) -> CpuAllotment {
+        CpuAllotment {
             sharing: Sharing::Apart,
             each_max,
         }
@@ -61,9 +61,14 @@ impl Placement {
 }
 
 /// Distributes `cpus`, in which SMT siblings are adjacent, by [`RULE`].
-pub fn place(cpus: &[usize], roles: &[Role], under_test: Role, room: impl Into<Room>) -> Placement {
+pub fn place(
+    cpus: &[usize],
+    roles: &[Role],
+    under_test: Role,
+    room: impl Into<CpuAllotment>,
+) -> Placement {
     assert!(!cpus.is_empty(), "a process has at least one CPU");
-    let Room { sharing, each_max } = room.into();
+    let CpuAllotment { sharing, each_max } = room.into();
     match sharing {
         Sharing::Apart => apart(cpus, roles, under_test, each_max),
         Sharing::Together => together(cpus, roles, each_max),
@@ -184,7 +189,7 @@ mod tests {
     #[test]
     fn together_all_have_the_first_ones() {
         let place = |each_max| {
-            let room = Room {
+            let room = CpuAllotment {
                 sharing: Sharing::Together,
                 each_max,
             };

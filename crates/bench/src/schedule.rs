@@ -26,7 +26,7 @@ pub struct Schedule {
     seed: Seed,
     variants: Vec<Vec<usize>>,
     /// For each work, the work whose rate it needs, which runs first.
-    needs: Vec<Option<usize>>,
+    dependencies: Vec<Option<usize>>,
 }
 
 impl Schedule {
@@ -46,7 +46,7 @@ impl Schedule {
             order: experiment.order,
             seed,
             variants: variants.collect(),
-            needs: needs(&experiment.works),
+            dependencies: dependencies(&experiment.works),
         }
     }
 
@@ -76,19 +76,22 @@ impl Schedule {
                 random.shuffle(variants);
             }
         }
-        let cells = self.after_their_needs(works).into_iter().flat_map(|work| {
-            let variants = variants[work].iter();
-            variants.map(move |&variant| Cell { work, variant })
-        });
+        let cells = self
+            .in_dependency_order(works)
+            .into_iter()
+            .flat_map(|work| {
+                let variants = variants[work].iter();
+                variants.map(move |&variant| Cell { work, variant })
+            });
         cells.collect()
     }
 
     /// Moves each work after the one that it needs.
-    fn after_their_needs(&self, mut waiting: Vec<usize>) -> Vec<usize> {
+    fn in_dependency_order(&self, mut waiting: Vec<usize>) -> Vec<usize> {
         let mut placed: Vec<usize> = Vec::with_capacity(waiting.len());
         while !waiting.is_empty() {
             let is_ready =
-                |work: &usize| self.needs[*work].is_none_or(|need| placed.contains(&need));
+                |work: &usize| self.dependencies[*work].is_none_or(|need| placed.contains(&need));
             // Works need only earlier ones, so one of them is always ready.
             let next = waiting.iter().position(is_ready).unwrap_or(0);
             placed.push(waiting.remove(next));
@@ -97,7 +100,7 @@ impl Schedule {
     }
 }
 
-fn needs(works: &[Work]) -> Vec<Option<usize>> {
+fn dependencies(works: &[Work]) -> Vec<Option<usize>> {
     let need = |work: &Work| match &work.rate {
         None | Some(Rate::Fixed(_)) => None,
         Some(Rate::Share { work, point, .. }) => works
@@ -147,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_a_rate_comes_behind_that_rate() {
+    fn paced_work_follows_its_reference() {
         for seed in 0..50 {
             let cells = schedule("shuffled", seed).round(1);
             let place = |work| cells.iter().position(|cell| cell.work == work);

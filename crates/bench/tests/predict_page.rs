@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use onrush_bench::predict::wire::{LinkRate, PacketsPerRequest, Size};
-use onrush_bench::predict::{check, measured, rows, series, text};
+use onrush_bench::predict::{cross_validation, measured, rows, series, text};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -37,7 +37,7 @@ fn check_page(name: &str, printed: &str) {
 fn the_errors_on_the_page_are_those_of_the_model() {
     check_page(
         "check",
-        &text::published(&check::leave_one_out(&rows::published())),
+        &text::published(&cross_validation::leave_one_out(&rows::published())),
     );
 }
 

@@ -424,7 +424,7 @@ fn each_report_is_read_as_what_its_client_counted() {
 }
 
 #[test]
-fn what_is_no_report_is_refused_with_what_is_wrong_with_it() {
+fn invalid_report_is_refused_with_reason() {
     for (file, part) in REFUSED {
         let why = report_of(file).expect_err(file);
         let form = format!("expected {}; ", results_of(file).form());
@@ -450,7 +450,7 @@ fn every_captured_report_is_in_a_table() {
 }
 
 #[test]
-fn what_hides_in_numbers_is_noted() {
+fn figures_with_peculiarities_are_noted() {
     for (file, part) in [
         ("ab/server-died-r.txt", "includes failed requests"),
         ("fortio/good.json", "are interpolated"),
@@ -492,7 +492,7 @@ fn rows_are_those_of_the_client() {
 
 /// A killed client leaves an incomplete report.
 #[test]
-fn a_report_that_ends_early_is_refused_or_says_the_same() {
+fn truncated_report_is_refused_or_equal() {
     for (file, numbers, _) in READ {
         let text = text_of(file);
         // The rows of h1load may end anywhere, and the spectrum of wrk2 is not read.
@@ -511,7 +511,7 @@ fn a_report_that_ends_early_is_refused_or_says_the_same() {
 }
 
 #[test]
-fn a_report_of_one_client_is_not_taken_for_that_of_another() {
+fn reports_are_not_confused_between_clients() {
     for (file, ..) in READ {
         for results in Results::ALL
             .into_iter()

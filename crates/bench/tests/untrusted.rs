@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use onrush_bench::run::hear_anything;
+use onrush_bench::run::check_any_bytes;
 use proptest::prelude::*;
 
 #[path = "support/archive_checks.rs"]
@@ -53,7 +53,7 @@ const PIECES: [&str; 12] = [
 ];
 
 fn check(bytes: &[u8]) {
-    hear_anything(bytes);
+    check_any_bytes(bytes);
     archive_checks::rows(bytes);
     archive_checks::facts(bytes);
 }
@@ -75,7 +75,7 @@ fn whole_files_and_lines_are_understood_at_every_cut_or_refused() {
 }
 
 #[test]
-fn what_once_failed_stays_mended() {
+fn fuzz_regressions() {
     for target in ["agent_lines", "archive_rows", "archive_facts"] {
         let crashes = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("../../fuzz/crashes")

@@ -33,7 +33,7 @@ const EDGES_MAX: usize = 60;
 const TOUCHES: f64 = 0.05;
 
 /// Keeps at most two columns per unit of width: the one with the highest total and the one with the lowest.
-pub(crate) fn thinned(stack: &Stack, x: impl Fn(f64) -> f64) -> Vec<Column> {
+pub(crate) fn downsampled(stack: &Stack, x: impl Fn(f64) -> f64) -> Vec<Column> {
     let total = |column: &Column| column.parts.iter().sum::<f64>();
     let unit = |column: &Column| x((column.from + column.to) / 2.0).floor();
     let mut columns = Vec::new();
@@ -78,7 +78,7 @@ pub(crate) fn draw(
     x: impl Fn(f64) -> f64,
     y: impl Fn(f64) -> f64,
 ) {
-    let columns = thinned(stack, &x);
+    let columns = downsampled(stack, &x);
     let mut bottoms = vec![0.0; columns.len()];
     for (index, (name, class)) in stack.parts.iter().enumerate() {
         let mut area = String::new();
@@ -160,7 +160,7 @@ mod tests {
             parts: vec![("a", "a"), ("b", "b")],
             columns: (0..3_600).map(at).collect(),
         };
-        let columns = thinned(&stack, |t| t / 3_600.0 * 320.0);
+        let columns = downsampled(&stack, |t| t / 3_600.0 * 320.0);
         assert!(columns.len() <= 640, "{}", columns.len());
         let total = |column: &Column| column.parts.iter().sum::<f64>();
         assert!(columns.iter().any(|column| total(column) == 1.0));
@@ -181,6 +181,6 @@ mod tests {
             parts: vec![("a", "a")],
             columns: columns.clone(),
         };
-        assert_eq!(thinned(&stack, |t| t * 100.0), columns);
+        assert_eq!(downsampled(&stack, |t| t * 100.0), columns);
     }
 }

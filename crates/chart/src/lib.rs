@@ -16,21 +16,21 @@
 #![forbid(unsafe_code)]
 
 mod area;
-mod file;
+mod dot_plot;
 mod heat;
 mod hover;
 mod legend;
 mod mark;
 mod page;
-mod strip;
+mod standalone;
 mod ticks;
 
 pub use area::{Column, Stack};
-pub use file::charts;
+pub use dot_plot::{DotPlotRow, Target, bullet, dot_plot};
 pub use heat::{Heat, HeatCell, HeatGroup, HeatRow};
 pub use mark::{legend_area, legend_mark};
 pub use page::{figure, page};
-pub use strip::{StripRow, Target, bullet, strip};
+pub use standalone::charts;
 pub use ticks::{linear_ticks, log_ticks, percentile_ticks, plain_number, tail, time_tick};
 
 use std::fmt::Write;
@@ -107,7 +107,7 @@ pub struct Line {
 
 /// A chart.
 #[derive(Debug, Clone)]
-pub struct Plot {
+pub struct LineChart {
     /// Title.
     pub title: String,
     /// Text alternative for screen readers.
@@ -171,7 +171,7 @@ impl Size {
     }
 }
 
-impl Plot {
+impl LineChart {
     fn x(&self, value: f64) -> f64 {
         let frame = self.size.frame();
         frame.left + self.x.scale.place(value) * (frame.right - frame.left)
@@ -280,7 +280,7 @@ impl Plot {
         let dashed = if line.is_dashed { " dashed" } else { "" };
         for segment in &line.segments {
             let places = segment.iter().map(|(x, y)| (self.x(*x), self.y(*y)));
-            let points: Vec<String> = thinned(places.collect())
+            let points: Vec<String> = downsampled(places.collect())
                 .iter()
                 .map(|(x, y)| format!("{x:.1},{y:.1}"))
                 .collect();
@@ -308,7 +308,7 @@ impl Plot {
                 hover.add(self.x(*x), *x, row);
             }
         }
-        for column in area::thinned(&self.stack, |value| self.x(value)) {
+        for column in area::downsampled(&self.stack, |value| self.x(value)) {
             let place = (self.x(column.from) + self.x(column.to)) / 2.0;
             for (part, (name, class)) in column.parts.iter().zip(&self.stack.parts) {
                 hover.add(place, column.to, (*name, *class, *part));
@@ -319,7 +319,7 @@ impl Plot {
 }
 
 /// Keeps at most two points per unit of width, the lowest and the highest, so that no peak is lost.
-fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+fn downsampled(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let mut kept = Vec::new();
     for group in points.chunk_by(|a, b| a.0.floor() == b.0.floor()) {
         let by_height = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
@@ -355,7 +355,7 @@ mod tests {
             _ => f64::from(at % 7),
         };
         let points = (0..3_600).map(|at| (f64::from(at) / 3_600.0 * 320.0, height(at)));
-        let kept = thinned(points.collect());
+        let kept = downsampled(points.collect());
         assert!(kept.len() <= 640, "{}", kept.len());
         assert!(kept.is_sorted_by(|a, b| a.0 <= b.0));
         let has = |height: f64| kept.iter().any(|point| point.1 == height);

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_lines_stand_out_from_what_is_behind_them() {
+    fn colours_have_enough_contrast() {
         let (light, rest) = STYLE.split_once("@media screen").expect("a dark part");
         let (dark, _) = rest.split_once("\n}\n").expect("its end");
         for colours in [colours(light), colours(dark)] {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_no_pointer_is_told_of_the_keys() {
+    fn page_explains_keyboard_use() {
         let keys = |body: &str| page("t", body).contains("class=\"keys\"");
         assert!(keys("<svg data-hover=\"[]\"></svg>") && !keys("<p>no chart</p>"));
         assert!(SCRIPT.contains("keydown") && SCRIPT.contains("\"focus\""));

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use onrush_bench::Seed;
-use onrush_bench::{Charts, Choice, Options, Task};
+use onrush_bench::{Charts, Options, Task, TrialSelection};
 
 use onrush_measure::amount;
 use onrush_measure::nearest::nearest;
@@ -111,7 +111,7 @@ impl Args {
             experiment: self.experiment,
             task,
             out: self.out,
-            choice: Choice {
+            choice: TrialSelection {
                 quick: self.quick,
                 only: self.only,
                 scale: self.scale,

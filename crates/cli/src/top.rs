@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use onrush_admin::client::{Place, ask, follow};
 use onrush_top::draw::draw;
-use onrush_top::keys::Asked;
-use onrush_top::moment::Moment;
+use onrush_top::keys::Action;
+use onrush_top::moment::Snapshot;
 use onrush_top::text::text;
-use onrush_top::view::{View, Wish};
+use onrush_top::view::{StateChange, View};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ fn once(place: &Place, args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     let mut view = View::default();
-    view.push(Moment::of(&said));
+    view.push(Snapshot::of(&said));
     Out::standard().write_all(text(&view).as_bytes())?;
     Ok(())
 }
@@ -129,7 +129,7 @@ fn live(place: Place) -> anyhow::Result<()> {
         News::Done(_) | News::Signal => Value::Null,
     };
     let mut view = View::default();
-    view.push(Moment::of(&first));
+    view.push(Snapshot::of(&first));
     // Signals end the view, which restores the terminal.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT])?;
     let heard = tell.clone();
@@ -176,16 +176,16 @@ fn show(
     let mut last = Instant::now();
     loop {
         let silence = last.elapsed();
-        view.silent_for((silence > OLD).then_some(silence));
+        view.set_overdue((silence > OLD).then_some(silence));
         terminal.draw(|frame| draw(frame, &view))?;
         while event::poll(Duration::ZERO)? {
             let Event::Key(key) = event::read()? else {
                 continue;
             };
             match view.press(key) {
-                Asked::Nothing => {}
-                Asked::End => return Ok(()),
-                Asked::Wish(wish) => {
+                Action::Nothing => {}
+                Action::End => return Ok(()),
+                Action::Wish(wish) => {
                     let (place, tell) = (place.clone(), tell.clone());
                     // A slow admin interface must not block the keys.
                     thread::spawn(move || tell.send(News::Done(carry_out(&place, &wish))));
@@ -195,7 +195,7 @@ fn show(
         match news.recv_timeout(LOOK_EVERY) {
             Ok(News::Moment(said)) => {
                 last = Instant::now();
-                view.push(Moment::of(&said));
+                view.push(Snapshot::of(&said));
             }
             Ok(News::Signal) => return Ok(()),
             Ok(News::Done(said)) => view.notice(said),
@@ -210,8 +210,8 @@ fn show(
 }
 
 /// Carries out an action of the user; returns a message for the view.
-fn carry_out(place: &Place, wish: &Wish) -> String {
-    let Wish {
+fn carry_out(place: &Place, wish: &StateChange) -> String {
+    let StateChange {
         group,
         address,
         state,

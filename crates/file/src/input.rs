@@ -10,11 +10,11 @@ use std::path::Path;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 
-use crate::limits::PIPE_SILENCE_MAX;
+use crate::limits::PIPE_TIMEOUT;
 
 /// Why a file cannot be read. `Display` writes the part of the message after the file's name.
 #[derive(Debug)]
-pub enum Unreadable {
+pub enum InputError {
     /// The system refused.
     System(io::Error),
     /// Neither a file nor a pipe: "a directory", "a device", "a socket".
@@ -22,34 +22,34 @@ pub enum Unreadable {
     /// An empty pipe without a writer.
     NoWriter,
     /// A pipe whose writer neither writes nor closes it.
-    Silent,
+    TimedOut,
     /// Longer than this many bytes.
     TooLong(u64),
     /// Not UTF-8 from this byte offset on.
-    NotText(usize),
+    NotUtf8(usize),
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for InputError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unreadable::System(error) => error.fmt(out),
-            Unreadable::Kind(kind) => write!(out, "it is {kind}: expected a file or a pipe"),
-            Unreadable::NoWriter => out.write_str(
+            InputError::System(error) => error.fmt(out),
+            InputError::Kind(kind) => write!(out, "it is {kind}: expected a file or a pipe"),
+            InputError::NoWriter => out.write_str(
                 "it is a pipe without a writer: expected a file, or a pipe with a writer",
             ),
-            Unreadable::Silent => write!(
+            InputError::TimedOut => write!(
                 out,
                 "it is a pipe whose writer has sent nothing for {} s: expected a file, or a writer that closes the pipe",
-                PIPE_SILENCE_MAX.as_secs()
+                PIPE_TIMEOUT.as_secs()
             ),
-            Unreadable::TooLong(bytes_max) => {
+            InputError::TooLong(bytes_max) => {
                 write!(
                     out,
                     "it is too long: expected at most {}",
                     Bytes(*bytes_max)
                 )
             }
-            Unreadable::NotText(at) => {
+            InputError::NotUtf8(at) => {
                 write!(
                     out,
                     "not text: byte {at} is not UTF-8; expected UTF-8 throughout"
@@ -59,11 +59,11 @@ impl fmt::Display for Unreadable {
     }
 }
 
-impl std::error::Error for Unreadable {}
+impl std::error::Error for InputError {}
 
-impl From<io::Error> for Unreadable {
+impl From<io::Error> for InputError {
     fn from(error: io::Error) -> Self {
-        Unreadable::System(error)
+        InputError::System(error)
     }
 }
 
@@ -96,7 +96,7 @@ impl Input {
     /// # Errors
     /// If the system refuses, or `path` is neither a file nor a pipe. Devices are not opened, because opening one may
     /// have side effects.
-    pub fn open(path: &Path) -> Result<Input, Unreadable> {
+    pub fn open(path: &Path) -> Result<Input, InputError> {
         expect_file(&fs::metadata(path)?)?;
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = OpenOptions::new()
@@ -118,10 +118,10 @@ impl Input {
     ///
     /// # Errors
     /// If the file is longer, the system refuses, or a pipe has no writer or a silent one.
-    pub fn read(self, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
+    pub fn read(self, bytes_max: u64) -> Result<Vec<u8>, InputError> {
         let mut bytes = Vec::new();
         if self.found.len() > bytes_max {
-            return Err(Unreadable::TooLong(bytes_max));
+            return Err(InputError::TooLong(bytes_max));
         }
         if self.found.file_type().is_fifo() {
             self.read_pipe(bytes_max, &mut bytes)?;
@@ -129,7 +129,7 @@ impl Input {
             self.file.take(bytes_max + 1).read_to_end(&mut bytes)?;
         }
         if bytes.len() as u64 > bytes_max {
-            return Err(Unreadable::TooLong(bytes_max));
+            return Err(InputError::TooLong(bytes_max));
         }
         Ok(bytes)
     }
@@ -138,17 +138,17 @@ impl Input {
     ///
     /// # Errors
     /// As [`Input::read`], and if the content is not UTF-8.
-    pub fn read_text(self, bytes_max: u64) -> Result<String, Unreadable> {
+    pub fn read_text(self, bytes_max: u64) -> Result<String, InputError> {
         String::from_utf8(self.read(bytes_max)?)
-            .map_err(|error| Unreadable::NotText(error.utf8_error().valid_up_to()))
+            .map_err(|error| InputError::NotUtf8(error.utf8_error().valid_up_to()))
     }
 
-    fn read_pipe(&self, bytes_max: u64, bytes: &mut Vec<u8>) -> Result<(), Unreadable> {
+    fn read_pipe(&self, bytes_max: u64, bytes: &mut Vec<u8>) -> Result<(), InputError> {
         loop {
             let room = (bytes_max + 1).saturating_sub(bytes.len() as u64);
             // `read_to_end` keeps the bytes read before an error.
             match (&self.file).take(room).read_to_end(bytes) {
-                Ok(0) if room > 0 && bytes.is_empty() => return Err(Unreadable::NoWriter),
+                Ok(0) if room > 0 && bytes.is_empty() => return Err(InputError::NoWriter),
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait()?,
                 Err(error) => return Err(error.into()),
@@ -156,14 +156,14 @@ impl Input {
         }
     }
 
-    fn wait(&self) -> Result<(), Unreadable> {
+    fn wait(&self) -> Result<(), InputError> {
         let silence = Timespec {
-            tv_sec: PIPE_SILENCE_MAX.as_secs() as i64,
+            tv_sec: PIPE_TIMEOUT.as_secs() as i64,
             tv_nsec: 0,
         };
         let mut polled = [PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN)];
         match poll(&mut polled, Some(&silence)) {
-            Ok(0) => Err(Unreadable::Silent),
+            Ok(0) => Err(InputError::TimedOut),
             // A signal is handled elsewhere; the caller reads again.
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(io::Error::from(error).into()),
@@ -171,16 +171,16 @@ impl Input {
     }
 }
 
-fn expect_file(found: &Metadata) -> Result<(), Unreadable> {
+fn expect_file(found: &Metadata) -> Result<(), InputError> {
     let kind = found.file_type();
     if kind.is_dir() {
-        return Err(Unreadable::Kind("a directory"));
+        return Err(InputError::Kind("a directory"));
     }
     if kind.is_char_device() || kind.is_block_device() {
-        return Err(Unreadable::Kind("a device"));
+        return Err(InputError::Kind("a device"));
     }
     if kind.is_socket() {
-        return Err(Unreadable::Kind("a socket"));
+        return Err(InputError::Kind("a socket"));
     }
     Ok(())
 }
@@ -189,7 +189,7 @@ fn expect_file(found: &Metadata) -> Result<(), Unreadable> {
 ///
 /// # Errors
 /// As [`Input::open`] and [`Input::read`].
-pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
+pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, InputError> {
     Input::open(path)?.read(bytes_max)
 }
 
@@ -197,7 +197,7 @@ pub fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Unreadable> {
 ///
 /// # Errors
 /// As [`read`], and if the content is not UTF-8.
-pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, Unreadable> {
+pub fn read_text(path: &Path, bytes_max: u64) -> Result<String, InputError> {
     Input::open(path)?.read_text(bytes_max)
 }
 
@@ -248,19 +248,19 @@ mod tests {
             assert_eq!(found.is_ok(), is_read, "{length}: {found:?}");
         }
         assert_eq!(said(&path), "it is too long: expected at most 16 bytes");
-        let said = Unreadable::TooLong(16 << 20).to_string();
+        let said = InputError::TooLong(16 << 20).to_string();
         assert_eq!(said, "it is too long: expected at most 16 MiB");
     }
 
     #[test]
-    fn what_the_kernel_makes_up_is_bounded_though_its_length_is_zero() {
+    fn procfs_files_are_bounded() {
         let maps = Path::new("/proc/self/maps");
-        assert!(matches!(read(maps, 16), Err(Unreadable::TooLong(16))));
+        assert!(matches!(read(maps, 16), Err(InputError::TooLong(16))));
         assert!(read(maps, 1 << 24).is_ok_and(|bytes| !bytes.is_empty()));
     }
 
     #[test]
-    fn what_is_no_file_is_said_and_not_waited_for() {
+    fn non_files_are_refused_without_blocking() {
         let place = Place::new();
         assert_eq!(
             said(place.0.path()),
@@ -309,14 +309,14 @@ mod tests {
         let name = format!("/proc/self/fd/{}", reader.as_raw_fd());
         assert!(matches!(
             read(Path::new(&name), 1 << 18),
-            Err(Unreadable::TooLong(_))
+            Err(InputError::TooLong(_))
         ));
         drop(reader);
         thread.join().expect("no panic");
     }
 
     #[test]
-    fn what_is_no_text_is_said_with_its_place() {
+    fn invalid_utf8_names_offset() {
         let place = Place::new();
         let path = place.path("file");
         fs::write(&path, b"ab\xff").expect("a file");

@@ -7,17 +7,17 @@
 //! serve them; tune has its own readers, which stay below a root directory.
 #![forbid(unsafe_code)]
 
-mod beside;
 mod input;
 mod output;
 mod pattern;
 mod pipe;
 mod stamp;
+mod temp_file;
 
 pub mod limits;
 
-pub use beside::Beside;
-pub use input::{Input, Unreadable, read, read_text};
+pub use input::{Input, InputError, read, read_text};
 pub use output::Output;
 pub use pattern::{is_pattern, matching, names};
-pub use stamp::{Look, Stamp, stamp};
+pub use stamp::{ChangeDetector, Stamp, stamp};
+pub use temp_file::TempFile;

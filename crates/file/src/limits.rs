@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// How long a pipe's writer may write nothing, or its reader read nothing. Longer than the command in `<(…)` needs to
 /// ask for a password; finite so that a thread that reloads a file does not hang.
-pub const PIPE_SILENCE_MAX: Duration = Duration::from_secs(60);
+pub const PIPE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long to wait for a pipe's reader before writing. Longer than a shell needs to start the command at the other end
 /// of its pipe.

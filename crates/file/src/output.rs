@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::beside::Beside;
 use crate::pipe::Pipe;
+use crate::temp_file::TempFile;
 
 /// A file to be written later. Creating an `Output` checks that the file can be written, before the work that produces
 /// its content.
@@ -21,16 +21,16 @@ pub struct Output {
     path: PathBuf,
     /// The path with all links resolved.
     place: PathBuf,
-    how: How,
+    how: WriteMethod,
     /// Permissions of a new file, before the umask.
     mode: u32,
 }
 
 #[derive(Debug)]
-enum How {
+enum WriteMethod {
     /// Write a temporary file and rename it, with the permissions of the file that it replaces.
     Beside(Option<Permissions>),
-    Within,
+    InPlace,
     Pipe(Pipe),
 }
 
@@ -53,16 +53,16 @@ impl Output {
             Ok(found) if found.is_dir() => {
                 return Err(io::Error::from(io::ErrorKind::IsADirectory));
             }
-            Ok(found) if found.file_type().is_fifo() => How::Pipe(Pipe::open(&place)?),
+            Ok(found) if found.file_type().is_fifo() => WriteMethod::Pipe(Pipe::open(&place)?),
             Ok(found) if found.file_type().is_socket() => {
                 let what = "it is a socket: expected a file or a pipe";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
             }
-            Ok(_) if is_open => How::Within,
+            Ok(_) if is_open => WriteMethod::InPlace,
             Ok(found) => how_to_replace(&place, &found)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                drop(Beside::create(&place, OWNER)?);
-                How::Beside(None)
+                drop(TempFile::create(&place, OWNER)?);
+                WriteMethod::Beside(None)
             }
             Err(error) => return Err(error),
         };
@@ -79,7 +79,7 @@ impl Output {
     ///
     /// # Errors
     /// As [`Output::new`], and an error for a link.
-    pub fn here(path: &Path) -> io::Result<Output> {
+    pub fn new_nofollow(path: &Path) -> io::Result<Output> {
         if path.is_symlink() {
             let what = "it is a symbolic link: expected a file, or a name that is not in use";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
@@ -89,7 +89,7 @@ impl Output {
 
     /// Makes a new file readable by its owner alone. An existing file keeps its permissions.
     #[must_use]
-    pub fn for_owner(mut self) -> Output {
+    pub fn owner_only(mut self) -> Output {
         self.mode = OWNER;
         self
     }
@@ -100,11 +100,11 @@ impl Output {
     }
 
     /// Whether writing may block for an unbounded time: the file is a pipe or a device such as a terminal.
-    pub fn may_wait(&self) -> bool {
+    pub fn may_block(&self) -> bool {
         match self.how {
-            How::Pipe(_) => true,
-            How::Beside(_) => false,
-            How::Within => fs::metadata(&self.place).is_ok_and(|found| !found.is_file()),
+            WriteMethod::Pipe(_) => true,
+            WriteMethod::Beside(_) => false,
+            WriteMethod::InPlace => fs::metadata(&self.place).is_ok_and(|found| !found.is_file()),
         }
     }
 
@@ -130,47 +130,47 @@ impl Output {
             place, how, mode, ..
         } = self;
         match how {
-            How::Beside(permissions) => {
+            WriteMethod::Beside(permissions) => {
                 // The temporary file must not be readable by more users than the final one.
                 let mode = permissions.as_ref().map_or(mode, PermissionsExt::mode);
-                let beside = Beside::create(&place, mode & EVERYBODY)?;
-                filled(beside.file(), fill)?;
+                let beside = TempFile::create(&place, mode & EVERYBODY)?;
+                write_with(beside.file(), fill)?;
                 if let Some(permissions) = permissions {
                     beside.file().set_permissions(permissions)?;
                 }
-                settled(beside.file())?;
-                beside.take_place_of(&place).map(drop)
+                sync(beside.file())?;
+                beside.persist(&place).map(drop)
             }
-            How::Within => {
+            WriteMethod::InPlace => {
                 let file = OpenOptions::new()
                     .write(true)
                     .create(true)
                     .truncate(true)
                     .open(&place)?;
-                let outcome = filled(&file, fill);
+                let outcome = write_with(&file, fill);
                 if outcome.is_err() && file.metadata().is_ok_and(|found| found.is_file()) {
                     // A partial file could be mistaken for a complete one.
                     let _ = file.set_len(0);
                 }
                 outcome
             }
-            How::Pipe(pipe) => filled(&pipe, fill),
+            WriteMethod::Pipe(pipe) => write_with(&pipe, fill),
         }
     }
 }
 
-fn how_to_replace(place: &Path, found: &Metadata) -> io::Result<How> {
+fn how_to_replace(place: &Path, found: &Metadata) -> io::Result<WriteMethod> {
     if !found.is_file() {
         // Not opened, because opening a device may have side effects.
-        return Ok(How::Within);
+        return Ok(WriteMethod::InPlace);
     }
     drop(OpenOptions::new().write(true).open(place)?);
     // Replacing the file would change its owner, and its other hard links would keep the old content.
     let is_only_ours = found.uid() == rustix::process::geteuid().as_raw() && found.nlink() == 1;
-    if is_only_ours && Beside::create(place, OWNER).is_ok() {
-        return Ok(How::Beside(Some(found.permissions())));
+    if is_only_ours && TempFile::create(place, OWNER).is_ok() {
+        return Ok(WriteMethod::Beside(Some(found.permissions())));
     }
-    Ok(How::Within)
+    Ok(WriteMethod::InPlace)
 }
 
 /// Permissions of a file for everybody, before the umask.
@@ -186,14 +186,17 @@ fn name_of(path: &Path) -> Option<PathBuf> {
     Some(fs::canonicalize(above).ok()?.join(path.file_name()?))
 }
 
-fn filled(file: impl Write, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn write_with(
+    file: impl Write,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
     let mut writer = BufWriter::new(file);
     fill(&mut writer)?;
     writer.flush()
 }
 
 /// Flushes the content to disk: network file systems report a full disk only at this point.
-fn settled(file: &File) -> io::Result<()> {
+fn sync(file: &File) -> io::Result<()> {
     match file.sync_data() {
         Err(error)
             if !matches!(
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_whole_or_what_it_was() {
+    fn failed_write_keeps_old_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("file");
         let new = Output::new(&path).expect("writable");
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_one_and_a_file_with_two_names_keeps_both() {
+    fn links_are_preserved() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
         fs::write(path("file"), "old").expect("a file");
@@ -297,12 +300,12 @@ mod tests {
         let path = |name: &str| directory.path().join(name);
         fs::write(path("other"), "other").expect("a file");
         symlink("other", path("link")).expect("a link");
-        let error = Output::here(&path("link")).expect_err("a link");
+        let error = Output::new_nofollow(&path("link")).expect_err("a link");
         assert!(
             error.to_string().starts_with("it is a symbolic link"),
             "{error}"
         );
-        let late = Output::here(&path("late")).expect("it is free");
+        let late = Output::new_nofollow(&path("late")).expect("it is free");
         symlink("other", path("late")).expect("a link");
         late.write(whole).expect("written");
         assert!(!path("late").is_symlink());
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_known_before() {
+    fn unwritable_path_is_detected_early() {
         let directory = tempfile::tempdir().expect("a directory");
         let kind = |path: &Path| Output::new(path).expect_err("not writable").kind();
         assert_eq!(kind(directory.path()), io::ErrorKind::IsADirectory);
@@ -339,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_without_a_reader_is_said_and_one_with_a_slow_reader_is_written() {
+    fn pipe_needs_a_reader() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("fifo");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -369,7 +372,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("file");
         let write = |fill: fn(&mut dyn Write) -> io::Result<()>| {
-            let file = Output::new(&path).expect("writable").for_owner();
+            let file = Output::new(&path).expect("writable").owner_only();
             file.write(fill).expect("written");
             fs::metadata(&path).expect("it is there").mode() & 0o777
         };

@@ -12,10 +12,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::limits::{PIPE_READER_WAIT_MAX, PIPE_SILENCE_MAX};
+use crate::limits::{PIPE_READER_WAIT_MAX, PIPE_TIMEOUT};
 
 /// Interval at which opening the pipe is retried.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A pipe that had a reader when it was opened.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Pipe {
         options
             .write(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-        let mut looks_left = PIPE_READER_WAIT_MAX.as_millis() / LOOK_EVERY.as_millis();
+        let mut looks_left = PIPE_READER_WAIT_MAX.as_millis() / RETRY_INTERVAL.as_millis();
         loop {
             match options.open(path) {
                 Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => {}
@@ -43,19 +43,19 @@ impl Pipe {
                 return Err(io::Error::new(io::ErrorKind::NotConnected, what));
             }
             looks_left -= 1;
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(RETRY_INTERVAL);
         }
     }
 
     fn wait(&self) -> io::Result<()> {
         let silence = Timespec {
-            tv_sec: PIPE_SILENCE_MAX.as_secs() as i64,
+            tv_sec: PIPE_TIMEOUT.as_secs() as i64,
             tv_nsec: 0,
         };
         let mut polled = [PollFd::from_borrowed_fd(self.0.as_fd(), PollFlags::OUT)];
         match poll(&mut polled, Some(&silence)) {
             Ok(0) => {
-                let seconds = PIPE_SILENCE_MAX.as_secs();
+                let seconds = PIPE_TIMEOUT.as_secs();
                 let what = format!("it is a pipe whose reader has read nothing for {seconds} s");
                 Err(io::Error::new(io::ErrorKind::TimedOut, what))
             }
@@ -133,7 +133,7 @@ mod tests {
         let (_directory, path) = fifo();
         let first = reader(&path);
         let output = Output::new(&path).expect("somebody reads");
-        assert!(output.may_wait());
+        assert!(output.may_block());
         // More than the pipe's capacity, so that the writer finds it full.
         let sent = vec![b'z'; 300_000];
         let expected = sent.clone();

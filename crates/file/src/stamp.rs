@@ -54,15 +54,15 @@ pub fn stamp(file: &Path) -> Stamp {
 }
 
 /// Watches a set of files for changes.
-pub struct Look {
+pub struct ChangeDetector {
     read: Vec<Stamp>,
     last: Vec<Stamp>,
 }
 
-impl Look {
+impl ChangeDetector {
     /// Starts with the stamps that the files had when they were read.
-    pub fn new(read: Vec<Stamp>) -> Look {
-        Look {
+    pub fn new(read: Vec<Stamp>) -> ChangeDetector {
+        ChangeDetector {
             last: read.clone(),
             read,
         }
@@ -127,9 +127,9 @@ mod tests {
     }
 
     #[test]
-    fn files_are_read_again_once_and_only_when_they_have_settled() {
+    fn change_is_reported_once_after_settling() {
         let stamp = |second| vec![at(second), Stamp(Found::Nothing)];
-        let mut look = Look::new(stamp(1));
+        let mut look = ChangeDetector::new(stamp(1));
         for (now, changed) in [
             (stamp(1), false),
             (stamp(2), false),
@@ -145,10 +145,10 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_looked_at_has_not_changed() {
+    fn permission_denied_is_not_a_change() {
         let denied = Stamp(Found::Denied);
         assert!(denied.is_denied() && !at(1).is_denied());
-        let mut look = Look::new(vec![at(1), at(1)]);
+        let mut look = ChangeDetector::new(vec![at(1), at(1)]);
         for (now, changed) in [
             (vec![denied, at(1)], false),
             (vec![denied, at(1)], false),

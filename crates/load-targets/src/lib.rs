@@ -18,6 +18,6 @@ mod target;
 mod datagrams;
 
 pub use client::{Client, Received};
-pub use datagrams::port::Port;
+pub use datagrams::port::UdpSocketServer;
 pub use datagrams::traffic::{DatagramTraffic, DatagramView};
 pub use target::Target;

@@ -23,11 +23,11 @@ mod reply;
 
 mod change;
 mod classic;
-mod metas;
+mod meta_commands;
 
-mod answers;
 mod cache;
 mod item;
+mod output;
 mod store;
 
 mod limits;

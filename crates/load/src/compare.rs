@@ -17,10 +17,10 @@ use serde::Serialize;
 use crate::limits::SHIFT_SHARE_MIN;
 use crate::merge::part::Part;
 use crate::record::figures::Kind;
+use crate::record::incomplete_waits::{Censored, IncompleteWaits};
 use crate::record::provenance;
-use crate::record::unanswered::{Censored, Unanswered};
 use crate::report::Report;
-use crate::report::exact::times_of;
+use crate::report::exact_times::times_of;
 use crate::report::histograms::Histograms;
 use crate::report::latency::Latency;
 use crate::report::rows::SecondRow;
@@ -37,18 +37,18 @@ pub struct Comparison {
     /// Name of the second result.
     pub b: String,
     /// Response times by percentile, if both counts support it.
-    pub response_us: Vec<Shift>,
+    pub response_us: Vec<FigureChange>,
     /// Service times by percentile.
-    pub service_us: Vec<Shift>,
+    pub service_us: Vec<FigureChange>,
     /// Requests per second, from the means of blocks of seconds; `None` if either run is too short.
-    pub rps: Option<Shift>,
+    pub rps: Option<FigureChange>,
     /// Reasons to doubt the comparison.
     pub cautions: Vec<String>,
 }
 
 /// Change of one figure.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Shift {
+pub struct FigureChange {
     /// Name of the figure, such as `99.9`.
     pub of: String,
     /// Value in the first run.
@@ -62,13 +62,13 @@ pub struct Shift {
     /// Upper bound of the true change; the bounds of all figures hold together with 95 % confidence.
     pub high: f64,
     /// Conclusion.
-    pub finding: Finding,
+    pub finding: Conclusion,
 }
 
 /// Conclusion about a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Finding {
+pub enum Conclusion {
     /// The second is lower.
     Lower,
     /// The second is higher.
@@ -85,9 +85,9 @@ struct Figure {
     high: f64,
 }
 
-impl Shift {
+impl FigureChange {
     /// Computes the change of a figure; `None` if either lower bound is zero.
-    fn of(of: &str, a: Figure, b: Figure) -> Option<Shift> {
+    fn of(of: &str, a: Figure, b: Figure) -> Option<FigureChange> {
         if [a.low, b.low].into_iter().any(|low| low <= 0.0) {
             return None;
         }
@@ -98,11 +98,11 @@ impl Shift {
         let (low, high) = ((centre - down).exp_m1(), (centre + up).exp_m1());
         let change = centre.exp_m1();
         let finding = match change.abs() >= SHIFT_SHARE_MIN {
-            true if low > 0.0 => Finding::Higher,
-            true if high < 0.0 => Finding::Lower,
-            _ => Finding::Same,
+            true if low > 0.0 => Conclusion::Higher,
+            true if high < 0.0 => Conclusion::Lower,
+            _ => Conclusion::Same,
         };
-        Some(Shift {
+        Some(FigureChange {
             of: of.to_owned(),
             a: a.value,
             b: b.value,
@@ -125,7 +125,7 @@ pub fn compare(a: &Part, b: &Part) -> Result<Comparison, String> {
     };
     let waits = |part: &Part| {
         let histograms = part.report.histograms.as_ref();
-        let waits = histograms.map_or(Ok(Unanswered::default()), Histograms::unanswered);
+        let waits = histograms.map_or(Ok(IncompleteWaits::default()), Histograms::unanswered);
         waits.map_err(|reason| format!("{} cannot be compared: {reason}", part.name))
     };
     let (a_times, b_times) = (times(a)?, times(b)?);
@@ -188,19 +188,19 @@ fn named([a, b]: &[Side; 2]) -> impl Iterator<Item = f64> {
     percentile::supported(a.censored().count().min(b.censored().count()))
 }
 
-fn shifts(sides: &[Side; 2], confidence: f64) -> Vec<Shift> {
+fn shifts(sides: &[Side; 2], confidence: f64) -> Vec<FigureChange> {
     named(sides)
         .filter_map(|percentile| {
             let [a, b] = sides
                 .each_ref()
                 .map(|side| side.figure(percentile, confidence));
-            Shift::of(&units::percentile(percentile), a?, b?)
+            FigureChange::of(&units::percentile(percentile), a?, b?)
         })
         .collect()
 }
 
 /// Compares the rates, from the means of blocks of whole seconds, without the first and the last.
-fn rps(a: &[SecondRow], b: &[SecondRow], confidence: f64) -> Option<Shift> {
+fn rps(a: &[SecondRow], b: &[SecondRow], confidence: f64) -> Option<FigureChange> {
     let figure = |rows: &[SecondRow]| {
         let whole = rows.get(1..rows.len().checked_sub(1)?)?;
         let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
@@ -221,7 +221,7 @@ fn rps(a: &[SecondRow], b: &[SecondRow], confidence: f64) -> Option<Shift> {
             high: value + reach,
         })
     };
-    Shift::of("rps", figure(a)?, figure(b)?)
+    FigureChange::of("rps", figure(a)?, figure(b)?)
 }
 
 fn cautions(a: &Part, b: &Part) -> Vec<String> {
@@ -307,8 +307,8 @@ fn differences(a: &Report, b: &Report) -> Vec<String> {
         ),
         (
             "streams",
-            a.options.streams_told(),
-            b.options.streams_told(),
+            a.options.streams_text(),
+            b.options.streams_text(),
         ),
         ("driver", a.options.io.clone(), b.options.io.clone()),
     ];
@@ -329,7 +329,7 @@ impl Comparison {
             .chain(&self.rps);
         shifts
             .into_iter()
-            .all(|shift| shift.finding == Finding::Same)
+            .all(|shift| shift.finding == Conclusion::Same)
     }
 
     /// Returns the comparison as JSON.

@@ -25,9 +25,9 @@ use crate::connection::core_run::CoreRun;
 use crate::connection::core_run::recorder::Received;
 use crate::connection::duplex::send_while_receiving;
 use crate::connection::work::Work;
-use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN, DROPPED_MIN};
-use crate::protocol::failure::Lost;
-use crate::requests::request::Last;
+use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN, DISCARD_BYTES_MIN};
+use crate::protocol::failure::NoResponse;
+use crate::requests::request::LastRequest;
 use crate::requests::response::{Stage, Step};
 
 /// Establishes connection `index` of the core, number `number` of the run, and replaces it whenever it ends, until no
@@ -56,7 +56,7 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
             },
         };
         let mut responses = 0;
-        work.begins(std::mem::take(&mut is_kept));
+        work.set_kept(std::mem::take(&mut is_kept));
         let end = match core_run.is_one_way() {
             false => exchange(&core_run, &stream, &mut work, &mut responses).await,
             // Boxed, since most runs do not need it and each connection would hold room for it.
@@ -90,11 +90,11 @@ fn exchange(
     stream: &Transport,
     work: &mut Work,
     responses: &mut u64,
-) -> impl Future<Output = Result<(), Lost>> {
+) -> impl Future<Output = Result<(), NoResponse>> {
     async move {
         let mut input = Input::default();
         let mut now = core_run.core.now_exact();
-        core_run.supply.starts(work, now);
+        core_run.supply.start(work, now);
         core_run.extend_deadline(stream, now);
         loop {
             let before = now;
@@ -105,12 +105,12 @@ fn exchange(
                 core_run.extend_deadline(stream, now);
             }
             if work.is_kept() && stream.is_spent() {
-                look(stream, &mut input).await?;
+                check_idle(stream, &mut input).await?;
             }
             let last = core_run.supply.is_last(*responses + work.due);
             core_run.queue(stream, work, last);
             let mut first = None;
-            if core_run.sends_much() {
+            if core_run.may_exceed_buffers() {
                 // Boxed, since most runs do not need it and each connection would hold room for it.
                 let receiving = receive(core_run, stream, &mut input, work, &mut now);
                 let exchange = send_while_receiving(stream, receiving, |received| {
@@ -123,7 +123,7 @@ fn exchange(
             let mut written = None;
             while work.due > 0 {
                 if first.is_none() && input.is_empty() {
-                    arrive(core_run, stream, &mut input, &mut now).await?;
+                    wait_readable(core_run, stream, &mut input, &mut now).await?;
                 }
                 let mut received = match first.take() {
                     Some(received) => *received,
@@ -134,7 +134,7 @@ fn exchange(
                 };
                 received.is_first = *responses == 0;
                 *responses += received.count;
-                work.begins(true);
+                work.set_kept(true);
                 let written = *written.get_or_insert_with(|| {
                     let known = stream.written();
                     known.unwrap_or(work.start())
@@ -145,10 +145,10 @@ fn exchange(
                 }
             }
             if !input.is_empty() {
-                return Err(Lost::Unasked);
+                return Err(NoResponse::Unasked);
             }
             core_run.recorder.sample_once(stream, work);
-            if last == Last::Yes {
+            if last == LastRequest::Yes {
                 return Ok(());
             }
         }
@@ -157,29 +157,29 @@ fn exchange(
 
 /// Checks a kept-alive connection before a request is sent: the peer may have closed it, which costs no request, or
 /// sent unexpected bytes.
-async fn look(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
+async fn check_idle(stream: &Transport, input: &mut Input) -> Result<(), NoResponse> {
     let found = poll_fn(|_| Poll::Ready(stream.poll_recv(input))).await;
     match found {
         Poll::Pending => Ok(()),
-        Poll::Ready(Ok(0) | Err(_)) => Err(Lost::Unwritten),
-        Poll::Ready(Ok(_)) => Err(Lost::Unasked),
+        Poll::Ready(Ok(0) | Err(_)) => Err(NoResponse::Unwritten),
+        Poll::Ready(Ok(_)) => Err(NoResponse::Unasked),
     }
 }
 
 /// Waits for the first bytes of a response without the larger future that parses it: usually they are the complete
 /// response.
-fn arrive(
+fn wait_readable(
     core_run: &CoreRun,
     stream: &Transport,
     input: &mut Input,
     now: &mut Instant,
-) -> impl Future<Output = Result<(), Lost>> {
+) -> impl Future<Output = Result<(), NoResponse>> {
     poll_fn(move |_| {
         stream.poll_recv(input).map(|received| {
-            let count = received.map_err(Lost::Failed)?;
+            let count = received.map_err(NoResponse::Failed)?;
             *now = core_run.received(stream, count);
             match count {
-                0 => Err(Lost::Ended),
+                0 => Err(NoResponse::Ended),
                 _ => Ok(()),
             }
         })
@@ -201,7 +201,7 @@ fn take(
     };
     let alike = core_run
         .codec
-        .take(work.index, (work.number, most), input.bytes())?;
+        .take_identical(work.index, (work.number, most), input.bytes())?;
     input.consume(alike.bytes);
     Some(Received {
         count: alike.count,
@@ -217,7 +217,7 @@ fn receive(
     input: &mut Input,
     work: &Work,
     now: &mut Instant,
-) -> impl Future<Output = Result<Received, Lost>> {
+) -> impl Future<Output = Result<Received, NoResponse>> {
     // Created outside of the future, which then does not hold `work`.
     let mut incoming = core_run.codec.incoming(work.index, work.number);
     async move {
@@ -232,11 +232,11 @@ fn receive(
             }
             match step {
                 Step::Done(response) => return Ok(Received::new(response, first_byte)),
-                Step::Refused(reason) => return Err(Lost::Refused(reason)),
+                Step::Refused(reason) => return Err(NoResponse::Refused(reason)),
                 Step::Partial(_) => {}
             }
-            let unseen = match incoming.unseen() {
-                left @ DROPPED_MIN.. => left,
+            let unseen = match incoming.skippable() {
+                left @ DISCARD_BYTES_MIN.. => left,
                 _ => 0,
             };
             match poll_fn(|_| stream.poll_recv_or_drop(input, unseen)).await {
@@ -244,18 +244,18 @@ fn receive(
                     *now = core_run.received(stream, 0);
                     return match incoming.end() {
                         Some(response) => Ok(Received::new(response, first_byte)),
-                        None if has_begun => Err(Lost::Cut),
-                        None => Err(Lost::Ended),
+                        None if has_begun => Err(NoResponse::Cut),
+                        None => Err(NoResponse::Ended),
                     };
                 }
                 Ok(count) => {
                     *now = core_run.received(stream, count);
                     if input.is_empty() {
-                        incoming.pass_unseen(count as u64);
+                        incoming.skip(count as u64);
                     }
                 }
-                Err(error) if has_begun => return Err(Lost::Broken(error)),
-                Err(error) => return Err(Lost::Failed(error)),
+                Err(error) if has_begun => return Err(NoResponse::Broken(error)),
+                Err(error) => return Err(NoResponse::Failed(error)),
             }
         }
     }

@@ -62,9 +62,9 @@ pub mod verdict;
 
 pub use pace::{error, stop, target, wall_clock};
 pub use plan::reach;
-pub use protocol::{bytes, untrusted};
-pub use record::{evidence, figures, history, times, unanswered};
-pub use report::{csv, find_max, hdr, html, moment};
+pub use protocol::{bytes, fuzz};
+pub use record::{evidence, figures, history, incomplete_waits, times};
+pub use report::{csv, find_max, hdr, html, snapshot};
 pub use requests::{grpc, memcached};
 pub use run::{exposition, live, populate, selftest};
 pub use verdict::threshold;

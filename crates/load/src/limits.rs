@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Bytes left of a body that is not inspected, from which the kernel discards them (plain TCP). With fewer, an ordinary
 /// receive returns them together with the rest of the turn's work.
-pub(crate) const DROPPED_MIN: u64 = 16 * 1024;
+pub(crate) const DISCARD_BYTES_MIN: u64 = 16 * 1024;
 
 /// Connections of one run: the default of fs.nr_open, the kernel's limit on descriptors per process.
 pub const CONNECTIONS_MAX: usize = 1 << 20;
@@ -79,7 +79,7 @@ pub const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub const SOURCES_CHECKED_MAX: u64 = 4096;
 
 /// Bytes of a PROXY protocol header. A version 2 header with the paths of Unix sockets has 232.
-pub(crate) const INTRODUCTION_BYTES_MAX: usize = 256;
+pub(crate) const PROXY_HEADER_BYTES_MAX: usize = 256;
 
 /// Default of `--timeout`: how long nothing may arrive while a response is due. The same as in h1load.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
@@ -101,7 +101,7 @@ pub const UNREACHABLE_AFTER: Duration = Duration::from_secs(1);
 
 /// A run ends when no connection was established and no response arrived for this long: it would never reach its count,
 /// and more failures add no information. A server restarts in less.
-pub const LOST_AFTER: Duration = Duration::from_secs(10);
+pub const TARGET_LOST_AFTER: Duration = Duration::from_secs(10);
 
 /// Rows of a run's history: an hour of seconds, 1.2 MB. In a longer run each row covers two, four, ... seconds.
 pub const HISTORY_ENTRIES: usize = 3600;
@@ -147,7 +147,7 @@ pub const START_AHEAD_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Interval at which a thread of the generator checks whether it is late: the length of a stall (`STALL_MIN` of the
 /// engine). It costs an idle thread 50 wake-ups a second.
-pub const BEAT: Duration = Duration::from_millis(20);
+pub const STALL_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A target is silent when nothing has arrived from it for this long and for twice its longest response time. A restart
 /// takes less, and a shorter pause lowers the rate of a run of ten seconds by less than a tenth.
@@ -204,10 +204,10 @@ pub const STALLED_SHARE_SUSPECT: f64 = 0.01;
 pub const STALLED_SHARE_INVALID: f64 = 0.05;
 
 /// Share of all requests that failed or had no response at the end: one in a hundred decides the 99th percentile.
-pub const UNANSWERED_SHARE_SUSPECT: f64 = 0.01;
+pub const INCOMPLETE_SHARE_SUSPECT: f64 = 0.01;
 
 /// See [`UNANSWERED_SHARE_SUSPECT`]; with one in ten missing, the 90th percentile is unknown.
-pub const UNANSWERED_SHARE_INVALID: f64 = 0.10;
+pub const INCOMPLETE_SHARE_INVALID: f64 = 0.10;
 
 /// Share of failed requests beyond which not even the median is known. A smaller share is reported by the exit code for
 /// errors.
@@ -254,7 +254,7 @@ pub const RATE_GROWTH_MAX: f64 = 2.0;
 
 /// Finished requests below which a run is not ended early for a share of them: the first second may be spent
 /// connecting.
-pub const HOPELESS_RESPONSES_MIN: u64 = 100;
+pub const EARLY_END_RESPONSES_MIN: u64 = 100;
 
 // Limits of merging (merge.rs).
 
@@ -340,13 +340,13 @@ pub const ECHO_TIMEOUT_DEFAULT: Duration = Duration::from_secs(1);
 pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_millis(600);
 
 /// Requests for a report. After a run the load target needs this long at most to read what is queued in its socket.
-pub(crate) const QUESTIONS_MAX: u32 = 5;
+pub(crate) const REPORT_REQUESTS_MAX: u32 = 5;
 
 /// Interval between two requests whose reports must agree before all datagrams in flight count as arrived.
 pub(crate) const REPORT_SETTLED: Duration = Duration::from_millis(20);
 
 /// Checks for the last echoes within their timeout.
-pub(crate) const LANDING_LOOKS: u32 = 200;
+pub(crate) const ECHO_CHECKS: u32 = 200;
 
 // Limits of memcached (memcached.rs, protocol/memcached.rs).
 

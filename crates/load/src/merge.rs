@@ -10,7 +10,7 @@ mod classes;
 mod clock;
 mod connections;
 mod journeys;
-mod members;
+mod merged_results;
 mod rates;
 mod rows;
 mod span;
@@ -19,25 +19,25 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::units;
 
 use crate::limits::{KINDS_SHOWN_MAX, MERGE_SKEW_SHARE_MAX};
-use crate::record::evidence::{Evidence, OwnPart};
+use crate::record::evidence::{Evidence, GeneratorShare};
 use crate::record::figures::Kind;
+use crate::record::incomplete_waits::Censored;
 use crate::record::kind::KindRecord;
-use crate::record::standing::response_mean_us;
+use crate::record::live_counters::response_mean_us;
 use crate::record::times::Times;
-use crate::record::unanswered::Censored;
 use crate::report::Report;
-use crate::report::asked::Asked;
 use crate::report::histograms::Histograms;
 use crate::report::latency::Latency;
 use crate::report::memcached::MemcachedRow;
+use crate::report::reported_options::ReportedOptions;
 use crate::report::rows::{PartRow, RequestRow};
 use crate::verdict::Verdict;
 use crate::verdict::reason::{Reason, State};
 use clock::{clock, unsynchronized};
 use connections::add_connections;
 use part::Part;
-use rates::Measured;
-use span::{Span, thousandths};
+use rates::MeasuredRates;
+use span::{Span, round_to_thousandths};
 use times::{sum_times, sum_unanswered};
 
 /// Merges `parts`.
@@ -51,7 +51,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     for other in others {
         check_same(first, other)?;
     }
-    let members = members::of(parts)?;
+    let members = merged_results::of(parts)?;
     let span = Span::of(parts)?;
     let times = sum_times(parts)?;
     let unanswered = sum_unanswered(parts)?;
@@ -59,7 +59,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
     let requests: u64 = sum(|report| report.requests);
     let verdict = verdict(parts, &members, &span);
     let seconds = rows::sum(parts, &span)?;
-    let measured = Measured::of(parts, &seconds, &span);
+    let measured = MeasuredRates::of(parts, &seconds, &span);
     let none = Histogram::new();
     let waits = |kind| unanswered.of(kind).unwrap_or(&none);
     let of = |kind| Latency::bounded(times.of(kind), waits(kind));
@@ -69,7 +69,7 @@ pub fn merge(parts: &[Part]) -> Result<Report, String> {
         options: asked(parts),
         requests,
         errors: sum(|report| report.errors),
-        duration_s: thousandths(span.length()),
+        duration_s: round_to_thousandths(span.length()),
         rps: measured.rps,
         measured_s: measured.time_s,
         bytes: sum(|report| report.bytes),
@@ -145,7 +145,7 @@ fn warnings(parts: &[Part], verdict: &Verdict) -> Vec<String> {
 }
 
 /// Merges the evidence: sums of counts and rates, the worst of each share; silent only if all parts are.
-fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> Evidence {
+fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &MeasuredRates) -> Evidence {
     let all = || parts.iter().map(|part| &part.report.evidence);
     let sum = |count: fn(&Evidence) -> u64| all().map(count).sum::<u64>();
     let known = |count: fn(&Evidence) -> Option<u64>| {
@@ -191,15 +191,15 @@ fn evidence(parts: &[Part], span: &Span, times: &Times, measured: &Measured) -> 
         false_responses: sum(|evidence| evidence.false_responses),
         is_count_consistent: all().all(|evidence| evidence.is_count_consistent),
         send_lag_p99_us: (lag.count() > 0).then(|| units::microseconds(lag.value_at(99.0))),
-        duration_s: thousandths(span.length()),
+        duration_s: round_to_thousandths(span.length()),
         answered_until_s: measured.answered_until_s,
         silent_s: measured.silent_s,
         longest_open: all()
             .filter_map(|evidence| evidence.longest_open)
             .reduce(f64::max),
         response_mean_us: response_mean_us(times),
-        own: OwnPart::of(times),
-        own_mean_us: OwnPart::mean_us(times),
+        own: GeneratorShare::of(times),
+        own_mean_us: GeneratorShare::mean_us(times),
         start_late_s: all()
             .filter_map(|evidence| evidence.start_late_s)
             .reduce(f64::max),
@@ -252,7 +252,7 @@ fn check_same(first: &Part, other: &Part) -> Result<(), String> {
         ))
     };
     let (one, two) = (&first.report, &other.report);
-    let pace = |options: &Asked| match options.rate {
+    let pace = |options: &ReportedOptions| match options.rate {
         Some(_) => "a set rate".to_owned(),
         None => "a closed loop".to_owned(),
     };
@@ -289,19 +289,19 @@ fn check_same(first: &Part, other: &Part) -> Result<(), String> {
         return differ("pipelines", pipeline(one), pipeline(two));
     }
     if one.options.streams != two.options.streams {
-        let streams = |report: &Report| report.options.streams_told();
+        let streams = |report: &Report| report.options.streams_text();
         return differ("streams", streams(one), streams(two));
     }
     Ok(())
 }
 
 /// Options of all parts together.
-fn asked(parts: &[Part]) -> Asked {
+fn asked(parts: &[Part]) -> ReportedOptions {
     let options = || parts.iter().map(|part| &part.report.options);
     let first = &parts[0].report.options;
-    let total = |count: fn(&Asked) -> Option<u64>| options().map(count).sum();
+    let total = |count: fn(&ReportedOptions) -> Option<u64>| options().map(count).sum();
     let is_one_driver = options().all(|options| options.io == first.io);
-    Asked {
+    ReportedOptions {
         connections: options().map(|options| options.connections).sum(),
         threads: options().map(|options| options.threads).sum(),
         // CPU numbers of several machines mean nothing together.
@@ -327,7 +327,7 @@ fn asked(parts: &[Part]) -> Asked {
 fn cpu(parts: &[Part], requests: u64) -> Option<f64> {
     let spent = |part: &Part| Some(part.report.cpu_us_per_request? * part.report.requests as f64);
     let spent: f64 = parts.iter().filter_map(spent).sum();
-    (requests > 0).then(|| thousandths(spent / requests as f64))
+    (requests > 0).then(|| round_to_thousandths(spent / requests as f64))
 }
 
 /// Reasons of all parts, missing parts, and whether the parts ran at the same time.
@@ -340,7 +340,7 @@ fn verdict(parts: &[Part], members: &[PartRow], span: &Span) -> Verdict {
         part.report.verdict.reasons.iter().map(named).collect()
     };
     let mut reasons: Vec<Reason> = parts.iter().flat_map(of_part).collect();
-    reasons.extend(members::missing(members));
+    reasons.extend(merged_results::missing(members));
     reasons.extend(unsynchronized(parts, span));
     let apart = 1.0 - span.together / span.length();
     if apart > MERGE_SKEW_SHARE_MAX {

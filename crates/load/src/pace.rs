@@ -68,7 +68,7 @@ impl Pace {
     }
 
     /// Returns the requests per second at full load; `None` in a closed loop.
-    pub fn rate_asked(&self, connections: u64) -> Option<f64> {
+    pub fn target_rate(&self, connections: u64) -> Option<f64> {
         match self {
             Pace::Closed | Pace::Think(_) => None,
             Pace::Open(ArrivalPlan::Spaced { profile, .. }) => Some(profile.rate_per_second()),
@@ -116,7 +116,7 @@ impl Start {
     }
 
     /// Returns when connection `number` of `connections` starts in a closed loop.
-    pub fn admits(self, number: u64, connections: u64) -> Duration {
+    pub fn start_of(self, number: u64, connections: u64) -> Duration {
         let share = number as f64 / connections as f64;
         match self {
             Start::AtOnce => Duration::ZERO,
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_keep_their_own_time_are_even_together() {
+    fn per_connection_rates_interleave_evenly() {
         let mut starts: Vec<u64> = (0..4)
             .flat_map(|number| {
                 let mut schedule = Schedule::new(number, 4, rate(250), 1, BEGIN);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_three_per_cent_more_or_less_and_on_average_what_was_asked_for() {
+    fn think_time_varies_by_three_percent() {
         let random = Random::stream(1, 0);
         let time = Duration::from_millis(100);
         let pauses: Vec<Duration> = (0..1000).map(|_| think(time, &random)).collect();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_is_what_the_pace_says() {
+    fn due_count_follows_pace() {
         let minute = Duration::from_secs(60);
         let bursts = Pace::Open(ArrivalPlan::Bursts {
             size: 7,
@@ -245,7 +245,7 @@ mod tests {
             (bursts, 49.0, 7.0 / 9.0),
         ] {
             assert_eq!(pace.due_within(minute, 10), Some(due));
-            assert_eq!(pace.rate_asked(10), Some(asked));
+            assert_eq!(pace.target_rate(10), Some(asked));
         }
         assert_eq!(Pace::Closed.due_within(minute, 10), None);
     }
@@ -258,10 +258,10 @@ mod tests {
         ) {
             let time = Duration::from_millis(milliseconds);
             for start in [Start::Ramp(time), Start::Stairs(time)] {
-                prop_assert_eq!(start.admits(0, connections), Duration::ZERO);
+                prop_assert_eq!(start.start_of(0, connections), Duration::ZERO);
                 let mut last = Duration::ZERO;
                 for number in 0..connections {
-                    let at = start.admits(number, connections);
+                    let at = start.start_of(number, connections);
                     prop_assert!(last <= at && at <= start.duration());
                     last = at;
                 }

@@ -13,22 +13,22 @@
 //! target reports its counters before and after the run (`inquiry.rs`). `account.rs` attributes losses by the counters
 //! of both ends; `path.rs` binds sockets to interfaces; `frames.rs` sends frames that bypass the flow's socket.
 
-mod account;
 mod counts;
 pub mod departure;
 mod far;
 mod flight;
 mod flow;
 mod frames;
-mod inquiry;
 mod kernel;
 mod limits;
 mod link;
+mod loss;
 pub mod origin;
 pub(crate) mod part;
 pub mod path;
 pub mod plan;
 pub mod report;
+mod report_request;
 pub mod run;
 mod schedule;
 mod sending;
@@ -37,4 +37,4 @@ mod task;
 pub mod text;
 mod verdict;
 
-pub use plan::{Options, Plan, Way};
+pub use plan::{Direction, Options, Plan};

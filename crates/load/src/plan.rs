@@ -21,16 +21,16 @@ use crate::pace::stop::{Budget, Stop};
 use crate::pace::target::{Scheme, Target};
 use crate::pace::wall_clock::WallTime;
 use crate::pace::{Pace, Start};
-use crate::plan::reach::Reach;
+use crate::plan::reach::ConnectOptions;
 use crate::protocol::Protocol;
 use crate::protocol::bytes;
 use crate::requests::grpc::descriptors::Descriptors;
-use crate::requests::memcached::filled::Filled;
+use crate::requests::memcached::populate_result::PopulateResult;
 use crate::requests::memcached::workload::Workload;
-use crate::requests::memcached::{self, Carrier};
+use crate::requests::memcached::{self, TransportKind};
 use crate::requests::mix::Mix;
 use crate::requests::request::RequestKind;
-use crate::requests::{Asks, Request, calls};
+use crate::requests::{Request, RequestOptions, grpc_calls};
 use check::{check, check_datagrams};
 pub use shard::Shard;
 
@@ -83,20 +83,20 @@ pub struct Options {
     /// target's.
     pub headers: Vec<(String, String)>,
     /// Requests to send, unless the target's URL is the only one.
-    pub asks: Asks,
+    pub requests: RequestOptions,
     /// Descriptors of the gRPC messages, if the target uses gRPC.
     pub descriptors: Option<Descriptors>,
     /// Payload over TCP, for targets without HTTP.
-    pub bytes: bytes::Asks,
+    pub bytes: bytes::PayloadOptions,
     /// Commands for a memcached target.
-    pub memcached: memcached::Asks,
+    pub memcached: memcached::MemcachedOptions,
     /// Journeys of the users, if requests are steps of journeys. The steps' requests are in [`asks`](Self::asks), in
     /// the same order.
     pub journeys: Option<Arc<Journeys>>,
     /// How long nothing may arrive while a response is due.
     pub timeout: Duration,
     /// Addresses, PROXY protocol and TLS of connections.
-    pub reach: Reach,
+    pub reach: ConnectOptions,
 }
 
 impl Options {
@@ -124,13 +124,13 @@ impl Options {
             streams: None,
             method: "GET".to_owned(),
             headers: Vec::new(),
-            asks: Asks::default(),
+            requests: RequestOptions::default(),
             descriptors: None,
-            bytes: bytes::Asks::default(),
-            memcached: memcached::Asks::default(),
+            bytes: bytes::PayloadOptions::default(),
+            memcached: memcached::MemcachedOptions::default(),
             journeys: None,
             timeout: TIMEOUT_DEFAULT,
-            reach: Reach::default(),
+            reach: ConnectOptions::default(),
         }
     }
 }
@@ -155,7 +155,7 @@ pub struct Plan {
     /// Present for schemes with TLS.
     pub(crate) connector: Option<Connector>,
     /// Values stored before the run.
-    pub(crate) filled: Option<Filled>,
+    pub(crate) filled: Option<PopulateResult>,
 }
 
 impl Plan {
@@ -197,7 +197,7 @@ impl Plan {
         };
         let options = &plan.options;
         let bytes = plan.protocol.request_bytes();
-        if plan.carrier() == Carrier::Datagrams {
+        if plan.carrier() == TransportKind::Datagrams {
             check_datagrams(options, bytes).map_err(Error::Invalid)?;
             return Ok(plan);
         }
@@ -215,27 +215,27 @@ impl Plan {
     }
 
     /// Transport of the requests: streams or datagrams.
-    pub(crate) fn carrier(&self) -> Carrier {
+    pub(crate) fn carrier(&self) -> TransportKind {
         self.protocol.carrier()
     }
 
     /// Requests that a connection takes at a time: those that it pipelines. Datagrams and HTTP/2 streams have no common
     /// order, so over them each request is taken alone.
-    pub(crate) fn turn(&self) -> u64 {
+    pub(crate) fn batch_size(&self) -> u64 {
         let per_connection = self.options.requests_per_connection.unwrap_or(u64::MAX);
         match self.carrier() {
-            Carrier::Streams if self.protocol.is_http2() => 1,
-            Carrier::Streams => self.options.pipeline.min(per_connection),
-            Carrier::Datagrams => 1,
+            TransportKind::Streams if self.protocol.is_http2() => 1,
+            TransportKind::Streams => self.options.pipeline.min(per_connection),
+            TransportKind::Datagrams => 1,
         }
     }
 
     /// Number of batches of requests that a connection may have in flight: over datagrams and HTTP/2, the number of
     /// concurrent requests.
-    pub(crate) fn lanes(&self) -> usize {
+    pub(crate) fn concurrency(&self) -> usize {
         match self.carrier() {
-            Carrier::Streams => self.options.streams.unwrap_or(1) as usize,
-            Carrier::Datagrams => self.options.pipeline as usize,
+            TransportKind::Streams => self.options.streams.unwrap_or(1) as usize,
+            TransportKind::Datagrams => self.options.pipeline as usize,
         }
     }
 
@@ -263,13 +263,13 @@ impl Plan {
     }
 
     /// Whether each request of an open loop has its own connection.
-    pub(crate) fn is_of_connections(&self) -> bool {
+    pub(crate) fn has_connection_per_request(&self) -> bool {
         let is_open = matches!(self.options.pace, Pace::Open(_));
         is_open && self.options.requests_per_connection == Some(1)
     }
 
     /// Whether connections are replaced repeatedly, each using a local port.
-    pub(crate) fn watches_ports(&self, address: &Address) -> bool {
+    pub(crate) fn uses_ephemeral_ports(&self, address: &Address) -> bool {
         let is_tcp = matches!(address, Address::Tcp(_));
         is_tcp && self.options.requests_per_connection.is_some()
     }
@@ -286,11 +286,11 @@ impl Plan {
     }
 
     /// Requests per second of this generator at full load; `None` in a closed loop.
-    pub(crate) fn rate_asked(&self) -> Option<u64> {
+    pub(crate) fn target_rate(&self) -> Option<u64> {
         match self.options.pace {
             Pace::EachConnection(rate) => Some(rate.get() * self.connections() as u64),
             Pace::Closed | Pace::Think(_) | Pace::Open(_) => {
-                let rate = self.options.pace.rate_asked(0)?;
+                let rate = self.options.pace.target_rate(0)?;
                 // A rate below one per second is rounded up to one; the evidence has the exact rate.
                 let rate = rate.round().max(1.0) as u64;
                 Some(self.options.shard.share().count_of(rate))
@@ -364,7 +364,7 @@ fn protocol(options: &Options) -> Result<Protocol, String> {
 
 /// Creates the mix of requests. Without any, it has one request made from target, method and fields.
 fn mix(options: &Options) -> Result<Mix, String> {
-    let mut asks = options.asks.clone();
+    let mut asks = options.requests.clone();
     if asks.requests.is_empty() {
         let mut request = Request::of(&options.target);
         request.method.clone_from(&options.method);
@@ -379,8 +379,8 @@ fn mix(options: &Options) -> Result<Mix, String> {
     if !scheme.is_grpc() {
         return Mix::new(&asks, &options.headers, options.seed);
     }
-    calls::make(&mut asks.requests, options.descriptors.as_ref())?;
-    Mix::new(&asks, &calls::fields(&options.headers)?, options.seed)
+    grpc_calls::prepare(&mut asks.requests, options.descriptors.as_ref())?;
+    Mix::new(&asks, &grpc_calls::fields(&options.headers)?, options.seed)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 pub mod bytes;
 pub(crate) mod failure;
 pub(crate) mod flight;
-pub mod untrusted;
+pub mod fuzz;
 
 pub(crate) mod echo;
 pub(crate) mod grpc;
@@ -22,11 +22,11 @@ use std::sync::Arc;
 use onrush_tls::Transport;
 
 use crate::pace::target::Scheme;
-use crate::requests::memcached::Carrier;
+use crate::requests::memcached::TransportKind;
 use crate::requests::memcached::workload::Workload;
 use crate::requests::mix::Mix;
-use crate::requests::request::{Last, RequestKind};
-use crate::requests::response::{Alike, Outcomes, Response, Step};
+use crate::requests::request::{LastRequest, RequestKind};
+use crate::requests::response::{IdenticalResponses, Outcomes, Response, Step};
 pub(crate) use memcached::counts::{Counts, DatagramCounts};
 
 /// Protocol of a run with its requests, shared by the cores.
@@ -36,9 +36,9 @@ pub(crate) enum Protocol {
     /// With the scheme of the target; those of gRPC make calls.
     Http2(Arc<Mix>, Scheme),
     Memcached(Arc<Workload>),
-    Echo(Arc<echo::Bytes>),
+    Echo(Arc<echo::EchoPayload>),
     /// Bytes without a response.
-    Stream(Arc<echo::Bytes>),
+    Stream(Arc<echo::EchoPayload>),
 }
 
 impl Protocol {
@@ -48,8 +48,8 @@ impl Protocol {
             Protocol::Http2(_, scheme) if scheme.is_grpc() => "gRPC",
             Protocol::Http2(..) => "HTTP/2",
             Protocol::Memcached(_) => match self.carrier() {
-                Carrier::Streams => "memcached",
-                Carrier::Datagrams => "memcached over UDP",
+                TransportKind::Streams => "memcached",
+                TransportKind::Datagrams => "memcached over UDP",
             },
             Protocol::Echo(_) => "echo",
             Protocol::Stream(_) => "stream",
@@ -61,10 +61,10 @@ impl Protocol {
         matches!(self, Protocol::Http2(..))
     }
 
-    pub(crate) fn carrier(&self) -> Carrier {
+    pub(crate) fn carrier(&self) -> TransportKind {
         match self {
             Protocol::Http1(_) | Protocol::Http2(..) | Protocol::Echo(_) | Protocol::Stream(_) => {
-                Carrier::Streams
+                TransportKind::Streams
             }
             Protocol::Memcached(workload) => workload.carrier(),
         }
@@ -161,7 +161,7 @@ impl Codec {
         stream: &Transport,
         connection: u32,
         (number, count): (u64, u64),
-        last: Last,
+        last: LastRequest,
     ) -> u64 {
         match self {
             Codec::Http1(codec) => codec.queue(stream, connection, (number, count), last),
@@ -186,26 +186,26 @@ impl Codec {
     /// Takes complete, ordinary and identical responses from the start of `input`: at most `most`, to the requests from
     /// `number` on of connection `connection` of the core. Returns `None` if [`Codec::incoming`] must parse the first.
     #[inline]
-    pub(crate) fn take(
+    pub(crate) fn take_identical(
         &self,
         connection: u32,
         (number, most): (u64, u64),
         input: &[u8],
-    ) -> Option<Alike> {
+    ) -> Option<IdenticalResponses> {
         match self {
             Codec::Memcached(codec) => codec.take(connection, (number, most), input),
             Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
         }
     }
 
-    pub(crate) fn over_datagrams(&self) -> Option<&memcached::Codec> {
+    pub(crate) fn datagrams(&self) -> Option<&memcached::Codec> {
         match self {
             Codec::Memcached(codec) => codec.over_datagrams(),
             Codec::Http1(_) | Codec::Http2(_) | Codec::Echo(_) => None,
         }
     }
 
-    pub(crate) fn over_http2(&self) -> Option<&http2::Codec> {
+    pub(crate) fn http2(&self) -> Option<&http2::Codec> {
         match self {
             Codec::Http2(codec) => Some(codec),
             Codec::Http1(_) | Codec::Memcached(_) | Codec::Echo(_) => None,
@@ -242,7 +242,7 @@ impl Incoming<'_> {
 
     /// Returns how many of the next bytes may be skipped without being read; 0 if unknown.
     #[inline]
-    pub(crate) fn unseen(&self) -> u64 {
+    pub(crate) fn skippable(&self) -> u64 {
         match self {
             Incoming::Http1(incoming) => incoming.unseen(),
             Incoming::Memcached(incoming) => incoming.unseen(),
@@ -251,7 +251,7 @@ impl Incoming<'_> {
     }
 
     /// Records that `count` of these bytes were received and discarded.
-    pub(crate) fn pass_unseen(&mut self, count: u64) {
+    pub(crate) fn skip(&mut self, count: u64) {
         match self {
             Incoming::Http1(incoming) => incoming.pass_unseen(count),
             Incoming::Memcached(incoming) => incoming.pass_unseen(count),

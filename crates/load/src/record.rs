@@ -5,19 +5,19 @@ pub mod evidence;
 pub mod figures;
 pub mod history;
 pub(crate) mod host;
+pub mod incomplete_waits;
 pub(crate) mod journeys;
 pub(crate) mod kind;
+pub(crate) mod live_counters;
 pub(crate) mod provenance;
 pub(crate) mod rows;
 pub(crate) mod silence;
-pub(crate) mod standing;
 pub mod times;
-pub mod unanswered;
 
 pub(crate) mod class_times;
 mod handshakes;
 mod limits;
-mod recent;
+mod pending_times;
 mod said;
 mod tcp;
 
@@ -31,13 +31,13 @@ use onrush_http::http2::code::Code;
 use crate::limits::KINDS_SHOWN_MAX;
 use crate::plan::Plan;
 use crate::protocol::failure::{Failure, NotConnected};
+use crate::record::incomplete_waits::IncompleteWaits;
 use crate::record::journeys::JourneysRecord;
 use crate::record::kind::KindRecord;
 use crate::record::times::{ResponseTimes, Times};
-use crate::record::unanswered::Unanswered;
-use crate::requests::response::{Met, Outcome, Outcomes};
-pub(crate) use handshakes::{Handshakes, Took};
-use recent::Recent;
+use crate::requests::response::{ExpectationResult, Outcome, Outcomes};
+pub(crate) use handshakes::{ConnectTime, Handshakes};
+use pending_times::PendingTimes;
 pub(crate) use tcp::TcpTotal;
 
 /// Counters of one core, or the sum over several.
@@ -49,7 +49,7 @@ pub(crate) struct Record {
     /// second.
     pub(crate) times: Box<Times>,
     /// Response times not yet added to `times`.
-    recent: Recent,
+    recent: PendingTimes,
     /// Response times by class of status, including late responses.
     pub(crate) classes: ClassTimes,
     /// Responses that no histogram contains because they belong to ramp or warm-up.
@@ -60,7 +60,7 @@ pub(crate) struct Record {
     pub(crate) late: u64,
     /// Late responses that no histogram contains.
     pub(crate) late_unmeasured: u64,
-    pub(crate) unanswered: Unanswered,
+    pub(crate) unanswered: IncompleteWaits,
     pub(crate) connections_max: u64,
     /// TCP counters of the sampled connections; `None` before the first.
     pub(crate) tcp: Option<TcpTotal>,
@@ -118,13 +118,13 @@ impl Record {
         Record {
             tally: Tally::default(),
             times: Box::default(),
-            recent: Recent::default(),
+            recent: PendingTimes::default(),
             classes: ClassTimes::default(),
             unmeasured: 0,
             sent: 0,
             late: 0,
             late_unmeasured: 0,
-            unanswered: Unanswered::default(),
+            unanswered: IncompleteWaits::default(),
             connections_max: 0,
             tcp: None,
             outcomes,
@@ -185,7 +185,7 @@ impl Record {
     }
 
     /// Moves all response times into `times`.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn flush_times(&mut self) {
         self.recent.move_to(&mut self.times);
     }
 
@@ -225,11 +225,16 @@ impl Record {
     }
 
     /// Counts an unexpected response; `what` describes it.
-    pub(crate) fn unexpected(&mut self, kind: usize, met: Met, what: impl FnOnce() -> String) {
+    pub(crate) fn unexpected(
+        &mut self,
+        kind: usize,
+        met: ExpectationResult,
+        what: impl FnOnce() -> String,
+    ) {
         let failure = match met {
-            Met::Yes => return,
-            Met::OtherOutcome => Failure::UnexpectedStatus,
-            Met::OtherBody => Failure::UnexpectedBody,
+            ExpectationResult::Yes => return,
+            ExpectationResult::OtherOutcome => Failure::UnexpectedStatus,
+            ExpectationResult::OtherBody => Failure::UnexpectedBody,
         };
         self.count(failure, 1);
         self.tally.unexpected += 1;
@@ -240,7 +245,7 @@ impl Record {
     }
 
     /// Counts bytes after a response that belong to no request. The response has been counted, and no request fails.
-    pub(crate) fn unasked(&mut self) {
+    pub(crate) fn excess_bytes(&mut self) {
         self.count(Failure::UnexpectedBytes, 1);
         self.tally.unexpected += 1;
         self.unexpected
@@ -248,7 +253,7 @@ impl Record {
     }
 
     /// Counts a connection that is ready for requests, and its connect time.
-    pub(crate) fn connected(&mut self, took: Took) {
+    pub(crate) fn connected(&mut self, took: ConnectTime) {
         self.opened();
         self.times.connect.record(took.all_ns);
         self.connect_own_ns += took.own_ns;
@@ -276,7 +281,7 @@ impl Record {
     }
 
     /// Counts a completed TLS handshake.
-    pub(crate) fn shaken(&mut self, info: &Info, took: Took) {
+    pub(crate) fn handshake_done(&mut self, info: &Info, took: ConnectTime) {
         let handshakes = self.handshakes.get_or_insert(Handshakes {
             count: 0,
             resumed: 0,

@@ -1,26 +1,26 @@
 //! Result of a run: figures, verdict and warnings, as JSON (`docs/load-result.schema.json`), text, HTML and CSV.
 
-pub(crate) mod certainty;
+pub(crate) mod confidence_interval;
 pub mod csv;
-pub(crate) mod exact;
+pub(crate) mod exact_times;
 pub mod find_max;
 pub mod hdr;
 pub mod html;
-pub mod moment;
+pub mod snapshot;
 
-pub mod asked;
 pub mod classes;
 pub mod histograms;
 pub mod journeys;
 mod json;
-mod judged;
+mod judgement;
 pub mod latency;
 pub mod memcached;
+pub mod reported_options;
 pub mod rows;
 mod text;
 
-pub(crate) mod found;
-mod number;
+pub(crate) mod report_input;
+mod rounding;
 mod warnings;
 
 use std::collections::BTreeMap;
@@ -39,22 +39,22 @@ use crate::record::Record;
 use crate::record::evidence::Evidence;
 use crate::record::figures::{Figures, Kind};
 use crate::record::history::History;
+use crate::record::incomplete_waits::{Censored, IncompleteWaits};
 use crate::record::journeys::JourneysRecord;
 use crate::record::times::Times;
-use crate::record::unanswered::{Censored, Unanswered};
-use crate::report::certainty::Blocks;
+use crate::report::confidence_interval::Blocks;
 use crate::verdict::Verdict;
 use crate::verdict::reason::Reason;
 use crate::verdict::threshold;
-use asked::Asked;
 use classes::ClassRow;
-use found::{Found, Window, evidence, silence};
 use histograms::Histograms;
 use journeys::JourneyRow;
 use latency::Latency;
 use memcached::MemcachedRow;
-use number::{microseconds, per_second, rounded};
-use rows::{Busy, PartRow, PortsRow, RequestRow, SecondRow, TlsRow};
+use report_input::{ReportInput, Window, evidence, silence};
+use reported_options::ReportedOptions;
+use rounding::{microseconds, per_second, rounded};
+use rows::{PartRow, PortsRow, RequestRow, SecondRow, ThreadRow, TlsRow};
 use warnings::warnings;
 
 /// Column headers of the lines for the seconds of a run, as in h1load.
@@ -66,7 +66,7 @@ pub struct Report {
     /// The URL, and the number of further URLs.
     pub target: String,
     /// Options of the run, with defaults filled in.
-    pub options: Asked,
+    pub options: ReportedOptions,
     /// Responses received.
     pub requests: u64,
     /// Requests without a response, unexpected responses, and failures to connect.
@@ -116,7 +116,7 @@ pub struct Report {
     /// CPU time of the generator per response, user and system; `None` without responses.
     pub cpu_us_per_request: Option<f64>,
     /// CPU use of each thread.
-    pub cores: Vec<Busy>,
+    pub cores: Vec<ThreadRow>,
     /// Connections established.
     pub connections: u64,
     /// TLS handshakes; `None` without TLS.
@@ -156,7 +156,7 @@ pub struct Report {
     pub times: Times,
     /// Waits of requests without a response.
     #[serde(skip)]
-    pub unanswered: Unanswered,
+    pub unanswered: IncompleteWaits,
     /// Histograms of each second.
     #[serde(skip)]
     pub history: History,
@@ -190,27 +190,27 @@ pub struct Report {
     pub verdict: Verdict,
     /// Thresholds of the run and their outcomes.
     #[serde(default)]
-    pub thresholds: Vec<threshold::Outcome>,
+    pub thresholds: Vec<threshold::JudgedThreshold>,
 }
 
 impl Report {
-    pub(crate) fn new(found: Found<'_>) -> Report {
-        let Found { plan, outcomes, .. } = found;
+    pub(crate) fn new(found: ReportInput<'_>) -> Report {
+        let ReportInput { plan, outcomes, .. } = found;
         let mut record = Record::new(plan.protocol.outcomes());
         outcomes.iter().for_each(|core| record.merge(&core.record));
         let elapsed = outcomes.iter().map(|core| core.end.elapsed).max();
         let elapsed = elapsed.unwrap_or_default();
         let cpu_ns: u64 = outcomes.iter().map(|core| core.end.time.cpu_ns).sum();
         let (responses, bytes) = (record.responses(), record.tally.bytes);
-        let cores: Vec<Busy> = outcomes
+        let cores: Vec<ThreadRow> = outcomes
             .iter()
             .enumerate()
-            .map(|(core, outcome)| Busy::of(plan.cpu_of(core), outcome))
+            .map(|(core, outcome)| ThreadRow::of(plan.cpu_of(core), outcome))
             .collect();
         let silence = silence(&found, &record, elapsed);
         let window = Window::of(
             outcomes,
-            silence.left_out(plan.due_within(elapsed)),
+            silence.excluded(plan.due_within(elapsed)),
             elapsed,
         );
         let evidence = evidence(&found, &record, elapsed, &silence);
@@ -220,7 +220,7 @@ impl Report {
             target: plan.target(),
             dns: found.lookup.into_iter().collect(),
             by_class: classes::rows(&record, &times.response),
-            options: Asked::of(plan, found.io),
+            options: ReportedOptions::of(plan, found.io),
             requests: responses,
             errors: record.tally.errors,
             errors_by_kind: Failure::ALL
@@ -231,7 +231,7 @@ impl Report {
             bytes,
             bytes_per_s: per_second(bytes - window.before.bytes, window.time),
             measured_s: rounded(window.time.as_secs_f64()),
-            statuses: record.said().collect(),
+            statuses: record.outcome_counts().collect(),
             latency_us: Latency::bounded(&times.response, &record.unanswered.response).by_blocks(
                 &Censored::new(&times.response, &record.unanswered.response),
                 &blocks.response,
@@ -312,12 +312,12 @@ impl Report {
     }
 
     /// Responses and errors, each attempt counted once.
-    pub fn tried(&self) -> u64 {
+    pub fn attempts(&self) -> u64 {
         self.requests + self.errors - self.unexpected()
     }
 
     /// All requests due: with a response, failed, unfinished or never sent.
-    pub fn asked_for(&self) -> u64 {
+    pub fn due_requests(&self) -> u64 {
         self.requests + self.evidence.failures + self.unfinished + self.missed
     }
 
@@ -351,7 +351,7 @@ impl Report {
             unfinished: self.unfinished,
             resent: self.resent,
             missed: self.missed,
-            checks: judged::checks(&self.journeys),
+            checks: judgement::checks(&self.journeys),
             statuses: self.statuses.clone(),
             rps: self.rps,
         }

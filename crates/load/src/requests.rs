@@ -18,9 +18,9 @@ pub mod data;
 pub mod har;
 pub mod lines;
 
-pub(crate) mod calls;
 pub(crate) mod cookies;
 pub(crate) mod expect;
+pub(crate) mod grpc_calls;
 pub(crate) mod mix;
 pub(crate) mod template;
 
@@ -34,7 +34,7 @@ use template::Names;
 
 /// Requests of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Asks {
+pub struct RequestOptions {
     /// Kinds of requests. If empty, the target's URL is requested with the method and the fields of the options.
     pub requests: Vec<Request>,
     /// Order of the requests.
@@ -48,7 +48,7 @@ pub struct Asks {
     pub taken: Vec<String>,
 }
 
-impl Asks {
+impl RequestOptions {
     pub(crate) fn names(&self) -> Names<'_> {
         Names {
             data: self.data.as_ref(),
@@ -64,7 +64,7 @@ pub enum Order {
     #[default]
     ByWeight,
     /// Round robin over the whole run.
-    InTurn,
+    RoundRobin,
     /// Request `n` of the run has the kind listed at index `n`; the list is repeated.
     Listed(Arc<[u32]>),
 }
@@ -200,7 +200,7 @@ impl Expect {
 ///
 /// # Errors
 /// A sentence with the reason why this server cannot be asked for it.
-pub(crate) fn place(target: &Target, url: &str) -> Result<(String, String), String> {
+pub(crate) fn resolve_url(target: &Target, url: &str) -> Result<(String, String), String> {
     if url.starts_with('/') {
         if let Some(bad) = url.chars().find(|letter| !letter.is_ascii_graphic()) {
             return Err(format!("{bad:?} in {url:?} must be percent-encoded"));
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_path_is_asked_where_connections_go_and_a_url_must_be_there() {
         let target = Target::parse("http://a:81/x").unwrap();
-        let of = |url| place(&target, url);
+        let of = |url| resolve_url(&target, url);
         assert_eq!(of("/y?z"), Ok(("a:81".to_owned(), "/y?z".to_owned())));
         assert_eq!(
             of("http://a:81/w"),

@@ -1,12 +1,12 @@
 //! A run from its start to its report: one core per thread, and the calling thread, which collects their messages.
 
 pub mod exposition;
-pub(crate) mod greeting;
 pub mod live;
 pub(crate) mod part;
 pub mod populate;
 pub(crate) mod seconds;
 pub mod selftest;
+pub(crate) mod udp_probe;
 
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
@@ -17,8 +17,8 @@ use onrush_measure::units;
 use crate::connection::outcome::Outcome;
 use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, SOFT_STOP, START_AHEAD_MAX};
 use crate::pace::error::Error;
-use crate::pace::gate::Gate;
-use crate::pace::stop::{Patience, Prospect};
+use crate::pace::gate::StartBarrier;
+use crate::pace::stop::{RunHealth, StallDetector};
 use crate::pace::target::lookup::Lookup;
 use crate::pace::wall_clock::WallTime;
 use crate::plan::Plan;
@@ -26,12 +26,12 @@ use crate::plan::reach;
 use crate::record::history::History;
 use crate::record::host::HostTime;
 use crate::record::host::ports::Ports;
-use crate::record::rows::{Row, Rows};
-use crate::record::standing::{Thread, View};
+use crate::record::live_counters::{RunView, Thread};
+use crate::record::rows::{Row, RowCollector};
 use crate::report::Report;
-use crate::report::found::Found;
-use crate::report::moment::Moment;
-use crate::requests::memcached::Carrier;
+use crate::report::report_input::ReportInput;
+use crate::report::snapshot::Snapshot;
+use crate::requests::memcached::TransportKind;
 use crate::run::part::{Message, run_core};
 use crate::run::seconds::Seconds;
 
@@ -46,9 +46,9 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
     cpu::check(&options.cpus).map_err(Error::Invalid)?;
     let choice = onrush_engine::choose(options.io).map_err(Error::Invalid)?;
     let (address, lookup) = match plan.carrier() {
-        Carrier::Streams => options.reach.resolve(&options.target)?,
-        Carrier::Datagrams => {
-            let (address, lookup) = greeting::find(&plan)?;
+        TransportKind::Streams => options.reach.resolve(&options.target)?,
+        TransportKind::Datagrams => {
+            let (address, lookup) = udp_probe::find(&plan)?;
             (Address::Tcp(address), lookup)
         }
     };
@@ -60,10 +60,16 @@ pub fn start(plan: Plan) -> Result<Running, Error> {
     let plan = Arc::new(plan);
     let (sender, messages) = channel();
     let (their_plan, their_address) = (Arc::clone(&plan), address.clone());
-    let gate = Arc::new(Gate::new(plan.options.threads, plan.options.start_at));
+    let gate = Arc::new(StartBarrier::new(
+        plan.options.threads,
+        plan.options.start_at,
+    ));
     let their_gate = Arc::clone(&gate);
     let host = HostTime::now();
-    let ports = plan.watches_ports(&address).then(Ports::now).flatten();
+    let ports = plan
+        .uses_ephemeral_ports(&address)
+        .then(Ports::now)
+        .flatten();
     let history = History::new();
     let main = move |core: Core| {
         run_core(
@@ -134,7 +140,7 @@ pub struct Running {
     address: Address,
     lookup: Option<Lookup>,
     choice: Choice,
-    gate: Arc<Gate>,
+    gate: Arc<StartBarrier>,
     /// The machine's CPU times before the run.
     host: HostTime,
     ports: Option<Ports>,
@@ -145,12 +151,12 @@ pub struct Running {
 
 /// Stops a run early, from any thread. The report has the results until then.
 #[derive(Clone)]
-pub struct Stopper {
+pub struct StopHandle {
     handles: Vec<Handle>,
     reason: Arc<OnceLock<String>>,
 }
 
-impl Stopper {
+impl StopHandle {
     /// Stops the run: no further request is sent. Responses in flight have the usual time to arrive.
     pub fn stop(&self) {
         self.handles
@@ -179,8 +185,8 @@ impl Running {
             format!("; starts at {at}, in {:.1} s", left.as_secs_f64())
         });
         let (over, noun) = match self.plan.carrier() {
-            Carrier::Streams => ("", "connection"),
-            Carrier::Datagrams => (" over UDP", "socket"),
+            TransportKind::Streams => ("", "connection"),
+            TransportKind::Datagrams => (" over UDP", "socket"),
         };
         format!(
             "{} at {}{over}: {} over {}{pinned}, {}{start}",
@@ -193,8 +199,8 @@ impl Running {
     }
 
     /// Returns a handle that stops the run early.
-    pub fn stopper(&self) -> Stopper {
-        Stopper {
+    pub fn stopper(&self) -> StopHandle {
+        StopHandle {
             handles: self.cores.handles(),
             reason: Arc::clone(&self.reason),
         }
@@ -204,12 +210,12 @@ impl Running {
     ///
     /// # Errors
     /// [`Error::Unreachable`] if no connection could be made.
-    pub fn finish(mut self, mut show: impl FnMut(&Moment<'_>)) -> Result<Report, Error> {
+    pub fn finish(mut self, mut show: impl FnMut(&Snapshot<'_>)) -> Result<Report, Error> {
         let stopper = self.stopper();
-        let mut rows = Rows::new(self.plan.options.threads);
+        let mut rows = RowCollector::new(self.plan.options.threads);
         let mut seconds = Seconds::new(self.plan.options.threads);
-        let mut patience = Patience::default();
-        let mut prospect = Prospect::Hopeful;
+        let mut patience = StallDetector::default();
+        let mut prospect = RunHealth::Hopeful;
         let mut threads = Vec::with_capacity(self.plan.options.threads);
         // Ends when all cores have ended, because each holds a sender.
         for message in &self.messages {
@@ -230,11 +236,11 @@ impl Running {
                 self.history.keep(row, &times.response, &times.service);
                 let view = view(&self.plan, &row, &rows, &threads, &self.host);
                 show(&seconds.moment(&row, rows.cores(), view));
-                if prospect == Prospect::Hopeful {
+                if prospect == RunHealth::Hopeful {
                     prospect = patience.judge(row.progress, row.elapsed);
                 }
             }
-            if prospect != Prospect::Hopeful {
+            if prospect != RunHealth::Hopeful {
                 stopper.stop();
             }
         }
@@ -249,14 +255,14 @@ impl Running {
             show(&seconds.moment(&row, rows.cores(), view));
         }
         refuse_unreachable(&outcomes, &self.address)?;
-        Ok(Report::new(Found {
+        Ok(Report::new(ReportInput {
             plan: &self.plan,
             io: self.choice.io,
             lookup: self.lookup,
             outcomes: &outcomes,
             times: seconds.whole,
             history: self.history,
-            began: self.gate.began(),
+            began: self.gate.started_at(),
             host,
             ports: self.ports.zip(Ports::now()),
             prospect,
@@ -269,11 +275,11 @@ impl Running {
 fn view<'a>(
     plan: &'a Plan,
     row: &'a Row,
-    rows: &'a Rows,
+    rows: &'a RowCollector,
     threads: &'a [Thread],
     host: &'a HostTime,
-) -> View<'a> {
-    View {
+) -> RunView<'a> {
+    RunView {
         plan,
         elapsed: row.elapsed,
         tally: &row.now,

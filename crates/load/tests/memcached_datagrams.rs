@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use onrush_load::Io;
 use onrush_load::error::Error;
-use onrush_load::memcached::{Carrier, Verify};
+use onrush_load::memcached::{TransportKind, Verify};
 use onrush_load::pace::Pace;
 use onrush_load::plan::{Options, Plan};
 use onrush_load::report::Report;
@@ -25,11 +25,11 @@ struct Server {
 }
 
 /// Behaviour of a server for a request: its number, its frame, its text, and a function that sends a datagram back.
-type Manner = dyn Fn(u64, Frame, &str, &dyn Fn(&[u8])) + Send;
+type Behaviour = dyn Fn(u64, Frame, &str, &dyn Fn(&[u8])) + Send;
 
 impl Server {
     /// Starts a server that answers requests for its version, and calls `answer` for the others.
-    fn start(answer: Box<Manner>) -> Server {
+    fn start(answer: Box<Behaviour>) -> Server {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let patience = Some(Duration::from_millis(20));
         socket.set_read_timeout(patience).unwrap();
@@ -93,7 +93,7 @@ impl Drop for Server {
 fn options(address: SocketAddr) -> Options {
     let target = Target::parse(&format!("memcached://{address}")).unwrap();
     let mut options = Options::new(target);
-    options.memcached.carrier = Carrier::Datagrams;
+    options.memcached.carrier = TransportKind::Datagrams;
     options.timeout = Duration::from_millis(300);
     options.stop = Stop {
         after: None,
@@ -127,7 +127,7 @@ fn end(id: u16) -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_that_does_not_come_is_lost_and_the_socket_goes_on() {
+fn missing_answer_is_lost() {
     let server = Server::start(Box::new(|number, frame, _, send| {
         if number % 5 != 1 {
             send(&end(frame.id));
@@ -143,7 +143,7 @@ fn an_answer_that_does_not_come_is_lost_and_the_socket_goes_on() {
 }
 
 #[test]
-fn a_lost_answer_holds_up_nobody_else_on_its_socket() {
+fn lost_answer_does_not_block_socket() {
     // Every twentieth request stays without an answer; the others are answered at once.
     let server = Server::start(Box::new(|number, frame, _, send| {
         if number % 20 != 0 {
@@ -158,7 +158,7 @@ fn a_lost_answer_holds_up_nobody_else_on_its_socket() {
 }
 
 #[test]
-fn datagrams_of_an_answer_may_come_in_any_order_and_twice() {
+fn reordered_and_duplicate_datagrams_are_accepted() {
     let value = "v".repeat(100);
     let server = Server::start(Box::new(move |_, frame, request, send| {
         let all = datagrams_of(frame.id, request, &value, 20);
@@ -179,7 +179,7 @@ fn datagrams_of_an_answer_may_come_in_any_order_and_twice() {
 }
 
 #[test]
-fn late_answers_are_told_from_those_to_later_requests() {
+fn late_answers_match_their_request() {
     // Each request is answered when the next arrives, at which time it already counts as lost.
     let before = std::sync::Mutex::new(None);
     let server = Server::start(Box::new(move |number, frame, _, send| {
@@ -198,7 +198,7 @@ fn late_answers_are_told_from_those_to_later_requests() {
 }
 
 #[test]
-fn what_is_no_answer_is_counted_by_its_name() {
+fn invalid_datagrams_are_counted_by_kind() {
     let server = Server::start(Box::new(|_, frame, _, send| {
         let id = frame.id;
         send(b"abc");
@@ -222,7 +222,7 @@ fn what_is_no_answer_is_counted_by_its_name() {
 }
 
 #[test]
-fn an_answer_that_is_none_or_too_short_fails_its_request_alone() {
+fn invalid_answer_fails_one_request() {
     let server = Server::start(Box::new(|number, frame, request, send| {
         let key = request.split_ascii_whitespace().nth(1).unwrap();
         match number % 4 {
@@ -247,7 +247,7 @@ fn an_answer_that_is_none_or_too_short_fails_its_request_alone() {
 }
 
 #[test]
-fn values_of_other_keys_are_seen_over_datagrams_too() {
+fn wrong_values_are_detected() {
     let value = "x".repeat(100);
     let server = Server::start(Box::new(move |_, frame, request, send| {
         for datagram in datagrams_of(frame.id, request, &value, 1400) {
@@ -261,7 +261,7 @@ fn values_of_other_keys_are_seen_over_datagrams_too() {
 }
 
 #[test]
-fn an_answer_may_be_a_message_for_each_value() {
+fn answer_may_have_message_per_value() {
     // As memcached 1.6 and later.
     let server = Server::start(Box::new(|_, frame, request, send| {
         let keys = request.split_ascii_whitespace().skip(1);
@@ -284,7 +284,7 @@ fn an_answer_may_be_a_message_for_each_value() {
 }
 
 #[test]
-fn where_nobody_listens_there_is_no_run() {
+fn unreachable_server_prevents_run() {
     let unused = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = unused.local_addr().unwrap();
     // Bound and never read, so it is silent.
@@ -308,7 +308,7 @@ fn where_nobody_listens_there_is_no_run() {
 }
 
 #[test]
-fn a_server_that_goes_is_a_failure_to_connect_and_not_many_lost_answers() {
+fn stopped_server_is_connect_failure() {
     let server = Server::start(Box::new(|_, frame, _, send| send(&end(frame.id))));
     let mut options = options(server.address);
     options.stop = Stop {

@@ -9,28 +9,28 @@ use std::time::Duration;
 use onrush_load::Io;
 use onrush_load::error::Error;
 use onrush_load::pace::Pace;
-use onrush_load::packets::departure::Departure;
+use onrush_load::packets::departure::SendMode;
 use onrush_load::packets::report::Report;
 use onrush_load::packets::size::Sizes;
-use onrush_load::packets::{Options, Plan, Way, run};
+use onrush_load::packets::{Direction, Options, Plan, run};
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
-use onrush_load::threshold::{Fate, Threshold};
+use onrush_load::threshold::{Threshold, ThresholdOutcome};
 use onrush_load::verdict::reason::State;
 use onrush_packet::header::{HEADER_BYTES, Header};
-use onrush_packet::report::{Report as FarReport, Role, read_question};
+use onrush_packet::report::{Report as FarReport, Role, read_report_request};
 use onrush_packet::tally::Counter;
 
 /// Peer of a run; it stops when dropped.
-struct FarEnd {
+struct TestPeer {
     address: SocketAddr,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl FarEnd {
+impl TestPeer {
     /// Starts a socket that calls `take` with each datagram and its number.
-    fn start(take: impl Fn(u64, &UdpSocket, &[u8], SocketAddr) + Send + 'static) -> FarEnd {
+    fn start(take: impl Fn(u64, &UdpSocket, &[u8], SocketAddr) + Send + 'static) -> TestPeer {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket
             .set_read_timeout(Some(Duration::from_millis(20)))
@@ -48,7 +48,7 @@ impl FarEnd {
                 }
             }
         });
-        FarEnd {
+        TestPeer {
             address,
             is_over,
             thread: Some(thread),
@@ -56,15 +56,15 @@ impl FarEnd {
     }
 
     /// Starts a sink that counts the datagrams of each flow and reports the counts on request.
-    fn sink() -> FarEnd {
+    fn sink() -> TestPeer {
         let counter = std::sync::Mutex::new(std::collections::BTreeMap::<_, Counter>::new());
-        FarEnd::start(move |_, socket, datagram, from| {
+        TestPeer::start(move |_, socket, datagram, from| {
             let mut flows = counter.lock().unwrap();
-            if let Some((flow, question)) = read_question(datagram) {
+            if let Some((flow, question)) = read_report_request(datagram) {
                 let tally = flows.get(&flow).map(Counter::tally).unwrap_or_default();
                 let report = FarReport {
                     flow,
-                    question,
+                    report_request: question,
                     tally,
                     dropped: 0,
                     cpu: 0,
@@ -76,14 +76,14 @@ impl FarEnd {
                 flows
                     .entry(header.flow)
                     .or_default()
-                    .arrive(&header, datagram.len(), 0);
+                    .record(&header, datagram.len(), 0);
             }
         })
     }
 
     /// Starts an echo that returns all datagrams except those for whose number `loses` is true.
-    fn echo(loses: impl Fn(u64) -> bool + Send + 'static) -> FarEnd {
-        FarEnd::start(move |number, socket, datagram, from| {
+    fn echo(loses: impl Fn(u64) -> bool + Send + 'static) -> TestPeer {
+        TestPeer::start(move |number, socket, datagram, from| {
             if !loses(number) {
                 socket.send_to(datagram, from).unwrap();
             }
@@ -104,7 +104,7 @@ impl FarEnd {
     }
 }
 
-impl Drop for FarEnd {
+impl Drop for TestPeer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -126,7 +126,7 @@ fn drivers() -> Vec<Io> {
 }
 
 /// Sets a rate that the loopback sustains.
-fn steadily(options: Options) -> Options {
+fn at_sustainable_rate(options: Options) -> Options {
     Options {
         pace: Pace::rate(std::num::NonZeroU64::new(10_000).unwrap()),
         ..options
@@ -136,7 +136,7 @@ fn steadily(options: Options) -> Options {
 #[test]
 fn an_echo_returns_each_datagram_once() {
     for io in drivers() {
-        let echo = FarEnd::echo(|_| false);
+        let echo = TestPeer::echo(|_| false);
         let report = ran(Options {
             io,
             depth: 4,
@@ -148,7 +148,7 @@ fn an_echo_returns_each_datagram_once() {
             (1000, Some(1000)),
             "{report}"
         );
-        assert_eq!(report.way, "round_trip");
+        assert_eq!(report.direction, "round_trip");
         assert_eq!(report.round_trips().count(), 1000);
         assert_eq!(report.losses.as_ref().unwrap().lost, 0);
         assert_eq!(
@@ -159,17 +159,17 @@ fn an_echo_returns_each_datagram_once() {
 }
 
 #[test]
-fn a_sink_says_what_it_received_of_all_sockets() {
+fn sink_reports_all_sockets() {
     for io in drivers() {
-        let sink = FarEnd::sink();
+        let sink = TestPeer::sink();
         let options = Options {
             io,
             flows: 3,
             threads: 2,
-            ..steadily(sink.options())
+            ..at_sustainable_rate(sink.options())
         };
         let report = ran(options).unwrap();
-        assert_eq!(report.way, "one_way");
+        assert_eq!(report.direction, "one_way");
         assert_eq!(
             (report.sent, report.received),
             (1000, Some(1000)),
@@ -181,13 +181,13 @@ fn a_sink_says_what_it_received_of_all_sockets() {
 }
 
 #[test]
-fn every_way_to_leave_sends_what_was_asked_for() {
-    for departure in Departure::OF_SOCKETS {
-        let sink = FarEnd::sink();
+fn every_departure_sends_all() {
+    for departure in SendMode::SOCKET_MODES {
+        let sink = TestPeer::sink();
         let options = Options {
             departure,
             sizes: Sizes::one(100),
-            ..steadily(sink.options())
+            ..at_sustainable_rate(sink.options())
         };
         let report = ran(options).unwrap();
         assert_eq!(
@@ -200,9 +200,9 @@ fn every_way_to_leave_sends_what_was_asked_for() {
 }
 
 #[test]
-fn what_is_lost_is_counted_and_does_not_hold_the_others_up() {
+fn lost_datagrams_are_counted() {
     // Number 0 is the inquiry before the run.
-    let echo = FarEnd::echo(|number| number > 0 && number % 10 == 0);
+    let echo = TestPeer::echo(|number| number > 0 && number % 10 == 0);
     let report = ran(Options {
         depth: 100,
         ..echo.options()
@@ -215,8 +215,8 @@ fn what_is_lost_is_counted_and_does_not_hold_the_others_up() {
 }
 
 #[test]
-fn duplicates_cut_and_foreign_datagrams_are_told_apart() {
-    let echo = FarEnd::start(|number, socket, datagram, from| {
+fn duplicate_and_foreign_datagrams_are_counted() {
+    let echo = TestPeer::start(|number, socket, datagram, from| {
         socket.send_to(datagram, from).unwrap();
         match number {
             10 => drop(socket.send_to(datagram, from).unwrap()),
@@ -237,8 +237,8 @@ fn duplicates_cut_and_foreign_datagrams_are_told_apart() {
 }
 
 #[test]
-fn an_echo_that_cuts_is_seen() {
-    let echo = FarEnd::start(|number, socket, datagram, from| {
+fn truncating_echo_is_detected() {
+    let echo = TestPeer::start(|number, socket, datagram, from| {
         let cut = if number == 5 {
             HEADER_BYTES
         } else {
@@ -251,8 +251,8 @@ fn an_echo_that_cuts_is_seen() {
 }
 
 #[test]
-fn sizes_of_a_range_come_back_as_they_were() {
-    let echo = FarEnd::echo(|_| false);
+fn sizes_of_range_are_echoed() {
+    let echo = TestPeer::echo(|_| false);
     for sizes in ["imix", "18-1400"] {
         let sizes = Sizes::parse(sizes).unwrap();
         let report = ran(Options {
@@ -269,7 +269,7 @@ fn sizes_of_a_range_come_back_as_they_were() {
 }
 
 #[test]
-fn nobody_there_is_unreachable() {
+fn absent_peer_is_unreachable() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     drop(socket);
@@ -282,26 +282,26 @@ fn nobody_there_is_unreachable() {
 }
 
 #[test]
-fn somebody_who_says_nothing_must_be_described() {
-    let silent = FarEnd::start(|_, _, _, _| ());
+fn silent_peer_needs_option() {
+    let silent = TestPeer::start(|_, _, _, _| ());
     let error = ran(silent.options()).unwrap_err();
     assert!(
         error.to_string().contains("pass --one-way or --round-trip"),
         "{error}"
     );
     let one_way = Options {
-        way: Some(Way::OneWay),
+        direction: Some(Direction::OneWay),
         ..silent.options()
     };
     let report = ran(one_way).unwrap();
     assert_eq!((report.sent, report.received), (1000, None));
     assert_eq!(report.verdict.state, State::Suspect, "{report}");
     for (condition, fate) in [
-        ("loss > 0", Fate::Undecided),
-        ("errors > 1%", Fate::Undecided),
-        ("rps < 1", Fate::Undecided),
-        ("p50 > 1s", Fate::Undecided),
-        ("missed > 0", Fate::Passed),
+        ("loss > 0", ThresholdOutcome::Undecided),
+        ("errors > 1%", ThresholdOutcome::Undecided),
+        ("rps < 1", ThresholdOutcome::Undecided),
+        ("p50 > 1s", ThresholdOutcome::Undecided),
+        ("missed > 0", ThresholdOutcome::Passed),
     ] {
         let threshold = Threshold::parse(condition).unwrap();
         assert_eq!(report.judge(&threshold).fate, fate, "{condition}");
@@ -309,17 +309,17 @@ fn somebody_who_says_nothing_must_be_described() {
 }
 
 #[test]
-fn the_wrong_kind_of_far_end_is_named() {
-    let sink = FarEnd::sink();
+fn wrong_peer_kind_is_named() {
+    let sink = TestPeer::sink();
     let error = ran(Options {
-        way: Some(Way::RoundTrip),
+        direction: Some(Direction::RoundTrip),
         ..sink.options()
     })
     .unwrap_err();
     assert!(error.to_string().contains("is a sink"), "{error}");
-    let echo = FarEnd::echo(|_| false);
+    let echo = TestPeer::echo(|_| false);
     let error = ran(Options {
-        way: Some(Way::OneWay),
+        direction: Some(Direction::OneWay),
         ..echo.options()
     })
     .unwrap_err();
@@ -327,8 +327,8 @@ fn the_wrong_kind_of_far_end_is_named() {
 }
 
 #[test]
-fn a_far_end_that_falls_silent_does_not_hold_the_run_up() {
-    let echo = FarEnd::echo(|number| number > 500);
+fn silenced_peer_does_not_block_run() {
+    let echo = TestPeer::echo(|number| number > 500);
     let after = Some(Duration::from_millis(700));
     let stop = Stop { after, count: None };
     let report = ran(Options {
@@ -341,8 +341,8 @@ fn a_far_end_that_falls_silent_does_not_hold_the_run_up() {
 }
 
 #[test]
-fn a_rate_nobody_can_send_is_said() {
-    let sink = FarEnd::sink();
+fn impossible_rate_is_invalid() {
+    let sink = TestPeer::sink();
     let stop = Stop {
         after: Some(Duration::from_millis(300)),
         count: None,

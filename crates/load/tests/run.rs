@@ -21,7 +21,7 @@ use onrush_load::reach::{ProxyVersion, Sources};
 use onrush_load::report::Report;
 use onrush_load::run::start;
 use onrush_load::stop::Stop;
-use onrush_load::target::{Place, Target};
+use onrush_load::target::{Target, TargetAddress};
 use onrush_load::verdict::reason::State;
 
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
@@ -69,7 +69,7 @@ fn server() -> String {
 }
 
 #[test]
-fn a_run_counts_exactly_and_prints_only_percentiles_its_count_supports() {
+fn run_counts_exactly() {
     let url = server();
     for (count, percentiles) in [
         (19, &[][..]),
@@ -94,7 +94,7 @@ fn a_run_counts_exactly_and_prints_only_percentiles_its_count_supports() {
 }
 
 #[test]
-fn the_shares_of_threads_and_connections_add_up_at_a_rate() {
+fn rate_is_divided_exactly() {
     let mut options = options(&server(), 50);
     options.pace = Pace::rate(NonZeroU64::new(1000).unwrap());
     options.connections = 3;
@@ -103,7 +103,7 @@ fn the_shares_of_threads_and_connections_add_up_at_a_rate() {
 }
 
 #[test]
-fn a_rate_that_was_missed_is_a_warning() {
+fn missed_rate_is_warning() {
     let mut options = options(&server(), 5000);
     options.pace = Pace::rate(NonZeroU64::new(1_000_000_000).unwrap());
     let report = run(options);
@@ -127,7 +127,7 @@ fn a_unix_socket_is_loaded_like_any_other() {
 }
 
 #[test]
-fn a_target_where_nobody_listens_is_unreachable_in_one_sentence() {
+fn refused_target_is_unreachable() {
     // While the port is in use on one address, no other program can bind it on the wildcard address.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -141,7 +141,7 @@ fn a_target_where_nobody_listens_is_unreachable_in_one_sentence() {
 }
 
 #[test]
-fn a_run_that_is_stopped_takes_the_responses_that_are_on_their_way() {
+fn stopped_run_awaits_responses_in_flight() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut options = options(&format!("http://{}/", listener.local_addr().unwrap()), 1);
     options.stop.count = None;
@@ -175,7 +175,7 @@ fn a_run_that_is_stopped_takes_the_responses_that_are_on_their_way() {
 }
 
 #[test]
-fn a_run_that_ends_within_its_warm_up_has_measured_nothing() {
+fn run_within_warm_up_measures_nothing() {
     let mut options = options(&server(), 20);
     options.warm_up = Duration::from_secs(3600);
     let report = run(options);
@@ -189,7 +189,7 @@ fn a_run_that_ends_within_its_warm_up_has_measured_nothing() {
 }
 
 #[test]
-fn a_run_that_is_stopped_reports_what_it_has_and_says_so() {
+fn stopped_run_reports_reason() {
     let mut options = options(&server(), 1);
     options.stop = Stop {
         after: Some(Duration::from_secs(3600)),
@@ -228,7 +228,7 @@ fn noting_server() -> (SocketAddr, Receiver<(SocketAddr, String)>) {
 }
 
 #[test]
-fn connections_come_from_all_sources_alike_and_the_parts_of_a_run_share_them() {
+fn sources_are_used_evenly_across_shards() {
     for io in [Io::Epoll, Io::Auto] {
         let (address, noted) = noting_server();
         for index in 0..2 {
@@ -264,7 +264,7 @@ fn connections_come_from_all_sources_alike_and_the_parts_of_a_run_share_them() {
 }
 
 #[test]
-fn sources_are_taken_in_turn_by_one_connection_that_is_made_again_and_again() {
+fn reconnects_rotate_sources() {
     let (address, noted) = noting_server();
     let mut options = options(&format!("http://{address}/"), 9);
     (options.connections, options.threads) = (1, 1);
@@ -282,7 +282,7 @@ fn sources_are_taken_in_turn_by_one_connection_that_is_made_again_and_again() {
 }
 
 #[test]
-fn what_this_machine_lacks_for_its_connections_is_refused_before_the_run() {
+fn missing_sources_and_ports_prevent_run() {
     let (address, _noted) = noting_server();
     let refusal = |change: fn(&mut Options)| {
         let mut options = options(&format!("http://{address}/"), 10);
@@ -317,12 +317,12 @@ fn what_this_machine_lacks_for_its_connections_is_refused_before_the_run() {
 }
 
 #[test]
-fn the_url_is_asked_for_wherever_it_is_connected_to() {
+fn connect_to_keeps_url() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut options = options("http://nobody.invalid:81/path", 1);
     (options.connections, options.threads) = (1, 1);
     options.reach.connect_to =
-        Some(Place::parse(&listener.local_addr().unwrap().to_string()).unwrap());
+        Some(TargetAddress::parse(&listener.local_addr().unwrap().to_string()).unwrap());
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut bytes = [0; 4096];
@@ -339,7 +339,7 @@ fn the_url_is_asked_for_wherever_it_is_connected_to() {
 }
 
 #[test]
-fn each_connection_introduces_itself_by_its_own_addresses() {
+fn proxy_header_has_own_addresses() {
     let (address, noted) = noting_server();
     let mut options = options(&format!("http://{address}/"), 40);
     options.requests_per_connection = Some(5);
@@ -361,7 +361,7 @@ fn each_connection_introduces_itself_by_its_own_addresses() {
 }
 
 #[test]
-fn a_run_under_way_knows_its_errors_by_kind_and_what_speaks_against_it() {
+fn snapshot_has_errors_and_verdict() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {

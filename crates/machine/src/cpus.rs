@@ -163,7 +163,7 @@ impl CpuSet {
     }
 
     /// The set for a message: `CPU 3`, `CPUs 0-3,8`.
-    pub fn named(&self) -> String {
+    pub fn label(&self) -> String {
         format!("{} {self}", if self.len() == 1 { "CPU" } else { "CPUs" })
     }
 
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_or_mask_is_refused() {
+    fn invalid_lists_and_masks_are_refused() {
         for text in ["a", "1-", "-1", "3-1", "8192", "1,,2", "0-99999999999"] {
             assert_eq!(CpuSet::parse_list(text), None, "{text:?}");
         }

@@ -70,7 +70,7 @@ pub struct Softnet {
     /// Times polling stopped with packets left because its budget or time was used up.
     pub squeezed: Option<u64>,
     /// Times another CPU passed packets to this one (RPS).
-    pub steered: Option<u64>,
+    pub received_rps: Option<u64>,
     /// Packets dropped by the flow limit.
     pub flow_limit: Option<u64>,
 }
@@ -88,7 +88,7 @@ pub fn softnet(text: &str) -> impl Iterator<Item = Softnet> {
             processed: column(0)?,
             dropped: column(1)?,
             squeezed: column(2),
-            steered: column(9),
+            received_rps: column(9),
             flow_limit: column(10),
         })
     })
@@ -138,11 +138,14 @@ mod tests {
         let new = "0002 00000001 3 0 0 0 0 0 0 4 5 0 00000007\n\n";
         let found: Vec<_> = softnet(&format!("{old}{new}")).collect();
         assert_eq!(
-            (found[0].cpu, found[0].dropped, found[0].steered),
+            (found[0].cpu, found[0].dropped, found[0].received_rps),
             (None, 10, None)
         );
         assert_eq!((found[1].cpu, found[1].squeezed), (Some(7), Some(3)));
-        assert_eq!((found[1].steered, found[1].flow_limit), (Some(4), Some(5)));
+        assert_eq!(
+            (found[1].received_rps, found[1].flow_limit),
+            (Some(4), Some(5))
+        );
         assert_eq!(found.len(), 2);
     }
 

@@ -28,7 +28,7 @@ const HOPS: u8 = 64;
 
 /// Source and target of a frame. Both IP addresses must have the same family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ends {
+pub struct Endpoints {
     /// MAC address of the sending interface.
     pub source_mac: [u8; 6],
     /// MAC address of the next hop: the target or a router.
@@ -66,7 +66,7 @@ pub fn head_bytes(target: IpAddr) -> usize {
 impl Frame {
     /// Builds the frame of a datagram with `size` bytes of payload that starts with `header`. `None` if the address
     /// families differ, or if `size` is below [`HEADER_BYTES`] or too large for a datagram.
-    pub fn new(ends: &Ends, header: &Header, size: u16) -> Option<Frame> {
+    pub fn new(ends: &Endpoints, header: &Header, size: u16) -> Option<Frame> {
         let length = u16::try_from(UDP_BYTES).ok()?.checked_add(size)?;
         let mut bytes = Vec::with_capacity(head_bytes(ends.target.ip()) + usize::from(size));
         bytes.extend(ends.target_mac);
@@ -107,7 +107,7 @@ impl Frame {
 }
 
 /// Appends the EtherType and the IP header for `length` bytes of UDP, and returns both addresses.
-fn network(ends: &Ends, length: u16, bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
+fn network(ends: &Endpoints, length: u16, bytes: &mut Vec<u8>) -> Option<Vec<u8>> {
     match (ends.source.ip(), ends.target.ip()) {
         (IpAddr::V4(source), IpAddr::V4(target)) => {
             let addresses = [source.octets(), target.octets()].concat();
@@ -159,8 +159,8 @@ mod tests {
     use super::*;
     use crate::header::{Flow, Kind};
 
-    fn ends(source: &str, target: &str) -> Ends {
-        Ends {
+    fn ends(source: &str, target: &str) -> Endpoints {
+        Endpoints {
             source_mac: [2, 0, 0, 0, 0, 1],
             target_mac: [2, 0, 0, 0, 0, 2],
             source: source.parse().unwrap(),
@@ -206,7 +206,7 @@ mod tests {
         #[test]
         fn checksums_are_right(size in 18u16..1500, run: u32, port: u16, six: bool) {
             let ends = match six {
-                false => Ends { source: SocketAddr::new([10, 1, 2, 3].into(), port), ..ends("10.0.0.1:1", "192.0.2.7:9") },
+                false => Endpoints { source: SocketAddr::new([10, 1, 2, 3].into(), port), ..ends("10.0.0.1:1", "192.0.2.7:9") },
                 true => ends("[fd00::1]:77", "[fd00::ffff:2]:9"),
             };
             let header = Header { flow: Flow { run, number: 1 }, ..HEADER };

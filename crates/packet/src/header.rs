@@ -24,7 +24,7 @@ pub enum Kind {
     /// A test datagram, to be counted or echoed.
     Data,
     /// Asks the receiver for its counters of the flow. The sequence number identifies the question.
-    Question,
+    ReportRequest,
     /// The response to a question, with the same number.
     Report,
 }
@@ -33,7 +33,7 @@ impl Kind {
     fn byte(self) -> u8 {
         match self {
             Kind::Data => 0x11,
-            Kind::Question => 0x12,
+            Kind::ReportRequest => 0x12,
             Kind::Report => 0x13,
         }
     }
@@ -41,7 +41,7 @@ impl Kind {
     fn of(byte: u8) -> Option<Kind> {
         match byte {
             0x11 => Some(Kind::Data),
-            0x12 => Some(Kind::Question),
+            0x12 => Some(Kind::ReportRequest),
             0x13 => Some(Kind::Report),
             _ => None,
         }
@@ -126,7 +126,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_header_is_read_as_it_was_written(
-            kind in prop_oneof![Just(Kind::Data), Just(Kind::Question), Just(Kind::Report)],
+            kind in prop_oneof![Just(Kind::Data), Just(Kind::ReportRequest), Just(Kind::Report)],
             run: u32, number: u16, sequence: u32, sent in 0..=SENT_MASK, behind in 0..100usize,
         ) {
             let header = Header { kind, flow: Flow { run, number }, sequence, sent };
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_or_of_another_version_is_none() {
+    fn short_or_unknown_header_is_none() {
         let header = Header {
             kind: Kind::Data,
             flow: Flow { run: 1, number: 2 },
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_has_wrapped_is_a_time_ago() {
+    fn wrapped_timestamps_are_in_the_past() {
         assert_eq!(since(5, 12), 7);
         assert_eq!(since(SENT_MASK, SENT_MASK + 11), 11);
     }

@@ -10,7 +10,7 @@ pub const FRAME_BYTES: usize = 8;
 
 /// Length of a full response datagram, frame header included (UDP_MAX_PAYLOAD_SIZE in memcached): it fits an Ethernet
 /// MTU.
-pub const ANSWER_BYTES: usize = 1400;
+pub const RESPONSE_BYTES_MAX: usize = 1400;
 
 /// Frame header of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ pub struct Frame {
 
 /// Why a datagram has no valid frame header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WrongFrame {
+pub enum FrameError {
     /// Shorter than a frame header.
     Truncated,
     /// The reserved bytes are not 0.
@@ -58,18 +58,18 @@ impl Frame {
     ///
     /// # Errors
     /// If the frame header is not valid.
-    pub fn read(datagram: &[u8]) -> Result<(Frame, &[u8]), WrongFrame> {
+    pub fn read(datagram: &[u8]) -> Result<(Frame, &[u8]), FrameError> {
         let Some((frame, payload)) = datagram.split_first_chunk::<FRAME_BYTES>() else {
-            return Err(WrongFrame::Truncated);
+            return Err(FrameError::Truncated);
         };
         let [id, sequence, datagrams, reserved] =
             [0, 2, 4, 6].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]));
         if reserved != 0 {
-            return Err(WrongFrame::Reserved);
+            return Err(FrameError::Reserved);
         }
         let is_nothing = (sequence, datagrams) == (0, 0) && payload.is_empty();
         if sequence >= datagrams && !is_nothing {
-            return Err(WrongFrame::Sequence);
+            return Err(FrameError::Sequence);
         }
         let frame = Frame {
             id,
@@ -104,11 +104,11 @@ mod tests {
     #[test]
     fn what_is_no_frame_has_its_reason() {
         for (datagram, expected) in [
-            (&[0, 1, 0, 0, 0, 1, 0][..], WrongFrame::Truncated),
-            (&[], WrongFrame::Truncated),
-            (&[0, 1, 0, 0, 0, 1, 0, 1], WrongFrame::Reserved),
-            (&[0, 1, 0, 1, 0, 1, 0, 0], WrongFrame::Sequence),
-            (&[0, 1, 0, 0, 0, 0, 0, 0, b'x'], WrongFrame::Sequence),
+            (&[0, 1, 0, 0, 0, 1, 0][..], FrameError::Truncated),
+            (&[], FrameError::Truncated),
+            (&[0, 1, 0, 0, 0, 1, 0, 1], FrameError::Reserved),
+            (&[0, 1, 0, 1, 0, 1, 0, 0], FrameError::Sequence),
+            (&[0, 1, 0, 0, 0, 0, 0, 0, b'x'], FrameError::Sequence),
         ] {
             assert_eq!(Frame::read(datagram), Err(expected), "{datagram:?}");
         }

@@ -7,7 +7,7 @@
 //! ```
 
 use crate::header::{Flow, HEADER_BYTES, Header, Kind};
-use crate::tally::Tally;
+use crate::tally::FlowCounters;
 
 /// Length of a report, and minimum length of a question.
 pub const REPORT_BYTES: usize = HEADER_BYTES + 9 * 8 + 8;
@@ -27,9 +27,9 @@ pub struct Report {
     /// The flow.
     pub flow: Flow,
     /// Number of the question.
-    pub question: u32,
+    pub report_request: u32,
     /// Counters of the flow.
-    pub tally: Tally,
+    pub tally: FlowCounters,
     /// Datagrams of all flows dropped because the socket's receive buffer was full, since the socket was created
     /// (SO_RXQ_OVFL, socket(7)). The kernel reports the count with the next datagram that it queues.
     pub dropped: u64,
@@ -42,9 +42,9 @@ pub struct Report {
 }
 
 /// Encodes a question about a flow, with the minimum length.
-pub fn question(flow: Flow, number: u32) -> [u8; REPORT_BYTES] {
+pub fn report_request(flow: Flow, number: u32) -> [u8; REPORT_BYTES] {
     let header = Header {
-        kind: Kind::Question,
+        kind: Kind::ReportRequest,
         flow,
         sequence: number,
         sent: 0,
@@ -55,11 +55,13 @@ pub fn question(flow: Flow, number: u32) -> [u8; REPORT_BYTES] {
 }
 
 /// Decodes a question into flow and number. `None` if the datagram is not a question, or is shorter than a report.
-pub fn read_question(datagram: &[u8]) -> Option<(Flow, u32)> {
+pub fn read_report_request(datagram: &[u8]) -> Option<(Flow, u32)> {
     let header = Header::read(datagram)?;
     match header.kind {
-        Kind::Question if datagram.len() >= REPORT_BYTES => Some((header.flow, header.sequence)),
-        Kind::Question | Kind::Data | Kind::Report => None,
+        Kind::ReportRequest if datagram.len() >= REPORT_BYTES => {
+            Some((header.flow, header.sequence))
+        }
+        Kind::ReportRequest | Kind::Data | Kind::Report => None,
     }
 }
 
@@ -69,10 +71,10 @@ impl Report {
         let header = Header {
             kind: Kind::Report,
             flow: self.flow,
-            sequence: self.question,
+            sequence: self.report_request,
             sent: 0,
         };
-        let Tally {
+        let FlowCounters {
             received,
             bytes: payload,
             duplicated,
@@ -122,12 +124,12 @@ impl Report {
         let jitter = f64::from_bits(number(6));
         match header.kind {
             Kind::Report if jitter.is_finite() => {}
-            Kind::Report | Kind::Data | Kind::Question => return None,
+            Kind::Report | Kind::Data | Kind::ReportRequest => return None,
         }
         Some(Report {
             flow: header.flow,
-            question: header.sequence,
-            tally: Tally {
+            report_request: header.sequence,
+            tally: FlowCounters {
                 received: number(0),
                 bytes: number(1),
                 duplicated: number(2),
@@ -154,9 +156,9 @@ mod tests {
 
     #[test]
     fn a_question_is_as_long_as_its_report() {
-        let asked = question(FLOW, 9);
-        assert_eq!(read_question(&asked), Some((FLOW, 9)));
-        assert_eq!(read_question(&asked[..REPORT_BYTES - 1]), None);
+        let asked = report_request(FLOW, 9);
+        assert_eq!(read_report_request(&asked), Some((FLOW, 9)));
+        assert_eq!(read_report_request(&asked[..REPORT_BYTES - 1]), None);
         assert_eq!(Report::read(&asked), None);
     }
 
@@ -164,9 +166,9 @@ mod tests {
         #[test]
         fn a_report_is_read_as_it_was_written(numbers: [u64; 8], jitter in 0.0..1e12f64, core: u16, echoes: bool) {
             let [received, bytes, duplicated, reordered, too_late, next, dropped, cpu] = numbers;
-            let tally = Tally { received, bytes, duplicated, reordered, too_late, next, jitter };
+            let tally = FlowCounters { received, bytes, duplicated, reordered, too_late, next, jitter };
             let role = if echoes { Role::Echo } else { Role::Sink };
-            let report = Report { flow: FLOW, question: 4, tally, dropped, cpu, core, role };
+            let report = Report { flow: FLOW, report_request: 4, tally, dropped, cpu, core, role };
             prop_assert_eq!(Report::read(&report.bytes()), Some(report));
         }
 

@@ -1,11 +1,11 @@
 //! Receiver's counters of one flow.
 
 use crate::header::Header;
-use crate::window::{Arrived, Window};
+use crate::window::{Arrival, Window};
 
 /// Counters of one flow. Each datagram that arrived is in exactly one of `received`, `duplicated` and `too_late`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Tally {
+pub struct FlowCounters {
     /// Datagrams received for the first time.
     pub received: u64,
     /// Payload bytes of these, test headers included.
@@ -24,14 +24,14 @@ pub struct Tally {
     pub jitter: f64,
 }
 
-impl Tally {
+impl FlowCounters {
     /// Numbers below the highest one that have not arrived. Datagrams lost after the highest are not included.
     pub fn missing(&self) -> u64 {
         self.next.saturating_sub(self.received)
     }
 
     /// Adds the counters of another flow. The jitter is the maximum; `next` becomes a lower bound of the number sent.
-    pub fn add(&mut self, other: &Tally) {
+    pub fn add(&mut self, other: &FlowCounters) {
         self.received += other.received;
         self.bytes += other.bytes;
         self.duplicated += other.duplicated;
@@ -46,15 +46,15 @@ impl Tally {
 #[derive(Clone, Debug, Default)]
 pub struct Counter {
     window: Window,
-    tally: Tally,
+    tally: FlowCounters,
     /// Transit time of the previous datagram: arrival minus departure, in nanoseconds of two different clocks.
     transit: Option<i64>,
 }
 
 impl Counter {
     /// Counters so far.
-    pub fn tally(&self) -> Tally {
-        Tally {
+    pub fn tally(&self) -> FlowCounters {
+        FlowCounters {
             next: self.window.next(),
             ..self.tally
         }
@@ -62,15 +62,15 @@ impl Counter {
 
     /// Counts a datagram of `bytes` bytes that arrived at `now`, in nanoseconds of the receiver's clock.
     #[inline]
-    pub fn arrive(&mut self, header: &Header, bytes: usize, now: u64) {
-        match self.window.arrive(header.sequence) {
-            Arrived::InOrder => self.transit(header, now),
-            Arrived::Reordered => self.tally.reordered += 1,
-            Arrived::Duplicate => {
+    pub fn record(&mut self, header: &Header, bytes: usize, now: u64) {
+        match self.window.record(header.sequence) {
+            Arrival::InOrder => self.transit(header, now),
+            Arrival::Reordered => self.tally.reordered += 1,
+            Arrival::Duplicate => {
                 self.tally.duplicated += 1;
                 return;
             }
-            Arrived::TooLate => {
+            Arrival::TooLate => {
                 self.tally.too_late += 1;
                 return;
             }
@@ -108,7 +108,7 @@ mod tests {
     fn each_datagram_is_counted_once() {
         let mut counter = Counter::default();
         for number in [0, 1, 5, 3, 3, 6] {
-            counter.arrive(&header(number, 0), 100, 0);
+            counter.record(&header(number, 0), 100, 0);
         }
         let tally = counter.tally();
         assert_eq!((tally.received, tally.bytes), (5, 500));
@@ -123,9 +123,9 @@ mod tests {
         let mut shaken = Counter::default();
         for number in 0..1000u32 {
             let sent = u64::from(number) * 1000;
-            steady.arrive(&header(number, sent), 18, sent + ahead);
+            steady.record(&header(number, sent), 18, sent + ahead);
             let way = if number % 2 == 0 { 0 } else { 160 };
-            shaken.arrive(&header(number, sent), 18, sent + ahead + way);
+            shaken.record(&header(number, sent), 18, sent + ahead + way);
         }
         assert_eq!(steady.tally().jitter, 0.0);
         // Each transit time differs from the previous one by 160 ns, so the jitter converges to that.
@@ -135,9 +135,9 @@ mod tests {
 
     #[test]
     fn tallies_of_flows_add_up() {
-        let mut sum = Tally::default();
+        let mut sum = FlowCounters::default();
         let mut counter = Counter::default();
-        counter.arrive(&header(1, 0), 20, 0);
+        counter.record(&header(1, 0), 20, 0);
         sum.add(&counter.tally());
         sum.add(&counter.tally());
         assert_eq!((sum.received, sum.next, sum.missing()), (2, 4, 2));

@@ -2,7 +2,7 @@
 
 use crate::header::{HEADER_BYTES, Header};
 use crate::memcached::Frame;
-use crate::report::{Report, read_question};
+use crate::report::{Report, read_report_request};
 use crate::tally::Counter;
 
 /// Decodes any datagram and encodes it again.
@@ -16,7 +16,7 @@ pub fn datagram(input: &[u8]) {
     if let Some(report) = Report::read(input) {
         assert_eq!(Report::read(&report.bytes()), Some(report), "a report");
     }
-    if let Some((flow, _)) = read_question(input) {
+    if let Some((flow, _)) = read_report_request(input) {
         let header = Header::read(input).expect("a question has a header");
         assert_eq!(header.flow, flow, "a question");
     }
@@ -40,7 +40,7 @@ pub fn arrivals(input: &[u8]) {
             sequence: u32::from_be_bytes(*number),
             sent: at,
         };
-        counter.arrive(&header, HEADER_BYTES, at);
+        counter.record(&header, HEADER_BYTES, at);
         let tally = counter.tally();
         assert_eq!(tally.received + tally.duplicated + tally.too_late, at + 1);
         assert!(tally.reordered <= tally.received);
@@ -56,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_read_as_it_is_or_not_at_all(
+        fn any_datagram_round_trips(
             kind in 0x10_u8..0x15,
             rest in proptest::collection::vec(any::<u8>(), 0..120),
         ) {
@@ -65,7 +65,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_numbers_come_each_is_counted_once(
+        fn any_sequence_is_counted_once(
             numbers in proptest::collection::vec(
                 prop_oneof![any::<u32>(), 0_u32..50, 65_500_u32..65_600],
                 0..200,

@@ -4,7 +4,7 @@ use crate::limits::WINDOW;
 
 /// How a sequence number arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Arrived {
+pub enum Arrival {
     /// It is higher than all before.
     InOrder,
     /// For the first time, after a higher number (RFC 4737 section 3.3).
@@ -21,14 +21,14 @@ pub struct Window {
     /// Highest number received plus one.
     next: u64,
     /// One bit per number below `next`, set if the number was received; number `n` is bit `n % WINDOW`.
-    come: Box<[u64]>,
+    received: Box<[u64]>,
 }
 
 impl Default for Window {
     fn default() -> Window {
         Window {
             next: 0,
-            come: vec![0; (WINDOW / 64) as usize].into(),
+            received: vec![0; (WINDOW / 64) as usize].into(),
         }
     }
 }
@@ -42,59 +42,59 @@ impl Window {
     /// Records the arrival of `sequence`, a number as on the wire. It is extended to the 64-bit number closest to the
     /// highest so far (RFC 1982).
     #[inline]
-    pub fn arrive(&mut self, sequence: u32) -> Arrived {
+    pub fn record(&mut self, sequence: u32) -> Arrival {
         let ahead = sequence.wrapping_sub(self.next as u32);
         if ahead == 0 {
-            self.note(self.next);
+            self.mark_received(self.next);
             self.next += 1;
-            return Arrived::InOrder;
+            return Arrival::InOrder;
         }
         self.arrive_elsewhere(ahead.cast_signed())
     }
 
     #[cold]
-    fn arrive_elsewhere(&mut self, ahead: i32) -> Arrived {
+    fn arrive_elsewhere(&mut self, ahead: i32) -> Arrival {
         let Some(number) = self.next.checked_add_signed(ahead.into()) else {
-            return Arrived::TooLate;
+            return Arrival::TooLate;
         };
         if ahead > 0 {
-            self.forget(self.next, number);
-            self.note(number);
+            self.clear(self.next, number);
+            self.mark_received(number);
             self.next = number + 1;
-            return Arrived::InOrder;
+            return Arrival::InOrder;
         }
         if self.next - number > WINDOW {
-            return Arrived::TooLate;
+            return Arrival::TooLate;
         }
-        match self.has_come(number) {
-            true => Arrived::Duplicate,
+        match self.was_received(number) {
+            true => Arrival::Duplicate,
             false => {
-                self.note(number);
-                Arrived::Reordered
+                self.mark_received(number);
+                Arrival::Reordered
             }
         }
     }
 
     /// Clears the bits of numbers `from..to`.
-    fn forget(&mut self, from: u64, to: u64) {
+    fn clear(&mut self, from: u64, to: u64) {
         if to - from >= WINDOW {
-            self.come.fill(0);
+            self.received.fill(0);
             return;
         }
         for number in from..to {
             let (word, bit) = place(number);
-            self.come[word] &= !bit;
+            self.received[word] &= !bit;
         }
     }
 
-    fn note(&mut self, number: u64) {
+    fn mark_received(&mut self, number: u64) {
         let (word, bit) = place(number);
-        self.come[word] |= bit;
+        self.received[word] |= bit;
     }
 
-    fn has_come(&self, number: u64) -> bool {
+    fn was_received(&self, number: u64) -> bool {
         let (word, bit) = place(number);
-        self.come[word] & bit != 0
+        self.received[word] & bit != 0
     }
 }
 
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn each_kind_of_arrival_is_known() {
         let mut window = Window::default();
-        let arrivals = [0, 1, 3, 2, 2, 3, 10, 4].map(|number| window.arrive(number));
-        use Arrived::{Duplicate, InOrder, Reordered};
+        let arrivals = [0, 1, 3, 2, 2, 3, 10, 4].map(|number| window.record(number));
+        use Arrival::{Duplicate, InOrder, Reordered};
         let expected = [
             InOrder, InOrder, InOrder, Reordered, Duplicate, Duplicate, InOrder, Reordered,
         ];
@@ -126,20 +126,20 @@ mod tests {
     #[test]
     fn what_is_behind_the_window_is_too_late_to_be_known() {
         let mut window = Window::default();
-        window.arrive(WINDOW as u32);
-        assert_eq!(window.arrive(0), Arrived::TooLate);
-        assert_eq!(window.arrive(1), Arrived::Reordered);
-        assert_eq!(window.arrive(1), Arrived::Duplicate);
+        window.record(WINDOW as u32);
+        assert_eq!(window.record(0), Arrival::TooLate);
+        assert_eq!(window.record(1), Arrival::Reordered);
+        assert_eq!(window.record(1), Arrival::Duplicate);
         // No number is below the first.
-        assert_eq!(Window::default().arrive(u32::MAX), Arrived::TooLate);
+        assert_eq!(Window::default().record(u32::MAX), Arrival::TooLate);
     }
 
     #[test]
-    fn numbers_go_on_where_those_on_the_wire_wrap() {
+    fn sequence_numbers_are_extended() {
         let mut window = Window::default();
         for step in 1..=8u64 {
             let number = step * (1 << 30);
-            assert_eq!(window.arrive(number as u32), Arrived::InOrder);
+            assert_eq!(window.record(number as u32), Arrival::InOrder);
             assert_eq!(window.next(), number + 1);
         }
     }
@@ -157,15 +157,15 @@ mod tests {
                     1 => next.saturating_add_signed(jump / 1000),
                     _ => next.saturating_add_signed(jump),
                 };
-                let arrived = window.arrive(number as u32);
+                let arrived = window.record(number as u32);
                 let expected = if number >= next {
-                    Arrived::InOrder
+                    Arrival::InOrder
                 } else if next - number > WINDOW {
-                    Arrived::TooLate
+                    Arrival::TooLate
                 } else if come.contains(&number) {
-                    Arrived::Duplicate
+                    Arrival::Duplicate
                 } else {
-                    Arrived::Reordered
+                    Arrival::Reordered
                 };
                 prop_assert_eq!(arrived, expected, "{} with {} next", number, next);
                 come.insert(number);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 
-use onrush_file::{Look, Stamp, stamp};
+use onrush_file::{ChangeDetector, Stamp, stamp};
 
 use crate::acceptor::Acceptor;
 use crate::certificate::stamps::Stamps;
@@ -65,11 +65,11 @@ impl Watch {
         watched: Vec<WatchedConfig>,
         report: impl Fn(Reloaded) + Send + 'static,
     ) -> Option<Watch> {
-        let mut looks: Vec<(WatchedConfig, Look)> = watched
+        let mut looks: Vec<(WatchedConfig, ChangeDetector)> = watched
             .into_iter()
             .filter(|watched| !watched.stamps().files.is_empty())
             .map(|watched| {
-                let look = Look::new(watched.stamps().read.clone());
+                let look = ChangeDetector::new(watched.stamps().read.clone());
                 (watched, look)
             })
             .collect();

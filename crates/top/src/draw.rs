@@ -10,7 +10,7 @@ use crate::history::{History, of_route, of_server};
 use crate::keys::HELP;
 use crate::moment::{Core, Request, Server, Traffic};
 use crate::unit::{amount, share, time};
-use crate::view::{Mode, Pace, Table, View};
+use crate::view::{Mode, Table, UpdateMode, View};
 
 /// Fewest lines of a table: the header and one row.
 const TABLE_MIN: u16 = 2;
@@ -48,7 +48,7 @@ fn dim() -> Style {
 }
 
 fn draw_head(frame: &mut Frame<'_>, view: &View, area: Rect) {
-    let moment = &view.moment;
+    let moment = &view.snapshot;
     let total = &moment.total;
     let figures = format!(
         "{} req/s  err {}/s  p50 {}  p99 {}  {}B/s  {} in flight  {} conns",
@@ -61,7 +61,7 @@ fn draw_head(frame: &mut Frame<'_>, view: &View, area: Rect) {
         amount(moment.connections as f64),
     );
     let bars = view.history.bars(History::TOTAL, usize::from(area.width));
-    let first = match view.silence {
+    let first = match view.overdue {
         None => Line::styled(moment.server.clone(), dim()),
         Some(silence) => {
             let text = format!(
@@ -84,7 +84,10 @@ fn draw_head(frame: &mut Frame<'_>, view: &View, area: Rect) {
 fn overview(frame: &mut Frame<'_>, view: &View, area: Rect) {
     type Draw = fn(&mut Frame<'_>, &View, Rect);
     let tables: [(usize, Draw); 4] = [
-        (view.moment.cores.len() + view.moment.silent.len(), cores),
+        (
+            view.snapshot.cores.len() + view.snapshot.unresponsive_cores.len(),
+            cores,
+        ),
         (view.routes().len(), routes),
         (view.servers().len(), servers),
         (view.requests().len(), requests),
@@ -148,7 +151,7 @@ fn cores(frame: &mut Frame<'_>, view: &View, area: Rect) {
     };
     let known = |part: Option<f64>| part.map_or("-".to_owned(), share);
     let mut rows: Vec<Row<'_>> = view
-        .moment
+        .snapshot
         .cores
         .iter()
         .map(|core| {
@@ -162,7 +165,7 @@ fn cores(frame: &mut Frame<'_>, view: &View, area: Rect) {
             ])
         })
         .collect();
-    for core in &view.moment.silent {
+    for core in &view.snapshot.unresponsive_cores {
         rows.push(Row::new([format!("{core} does not respond")]).style(alarm()));
     }
     frame.render_widget(grid(&columns, rows), area);
@@ -276,13 +279,13 @@ fn footer(view: &View) -> Line<'static> {
             alarm(),
         ),
         Mode::Filtering => Line::from(format!("/{}_  Enter keeps it, Esc clears it", view.filter)),
-        Mode::Looking if !view.notice.is_empty() => Line::from(view.notice.clone()),
-        Mode::Looking => {
+        Mode::Normal if !view.notice.is_empty() => Line::from(view.notice.clone()),
+        Mode::Normal => {
             let mut text = format!("by {}", view.order.name());
             if !view.filter.is_empty() {
                 text += &format!(", with {:?}", view.filter);
             }
-            if view.pace == Pace::Paused {
+            if view.pace == UpdateMode::Paused {
                 text += ", paused";
             }
             Line::styled(format!("{text}  {HELP}"), dim())
@@ -293,7 +296,7 @@ fn footer(view: &View) -> Line<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::moment::Moment;
+    use crate::moment::Snapshot;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use serde_json::json;
@@ -310,7 +313,7 @@ mod tests {
                 "duration": { "p50": 0.0001, "p99": 0.002 } })
         };
         let mut view = View::default();
-        view.push(Moment::of(&json!({
+        view.push(Snapshot::of(&json!({
             "interval": 1.0,
             "status": { "version": "0.1.0", "process": 7, "phase": "ready", "generation": 1, "driver": "epoll", "uptime": 5,
                 "connections": 1200, "in_flight": 3, "cores": [{ "core": 0, "connections": 1200 }] },
@@ -326,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_matters_fits_on_sixty_columns_and_fifteen_lines() {
+    fn fits_60_columns_and_15_lines() {
         let shown = screen(&view(), 60, 15);
         for words in [
             "1.50 k req/s",
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_screen_shows_more_and_a_tiny_one_does_no_harm() {
+    fn wide_and_tiny_terminals() {
         let wide = screen(&view(), 120, 40);
         for words in ["B/s", "in flight", "3 does not respond", "5.00 kB/s"] {
             assert!(wide.contains(words), "no {words:?} in\n{wide}");
@@ -356,7 +359,7 @@ mod tests {
             let _ = screen(&view(), width, height);
         }
         let mut view = view();
-        view.silent_for(Some(std::time::Duration::from_secs(7)));
+        view.set_overdue(Some(std::time::Duration::from_secs(7)));
         let old = screen(&view, 80, 24);
         assert!(old.contains("no response for 7 s"), "{old}");
         for (table, _) in Table::ALL {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::moment::Moment;
+use crate::moment::Snapshot;
 
 const KEPT: usize = 240;
 
@@ -20,7 +20,7 @@ impl History {
     pub const TOTAL: &'static str = "";
 
     /// Appends a second. Routes and servers that are missing in it are forgotten.
-    pub fn push(&mut self, moment: &Moment) {
+    pub fn push(&mut self, moment: &Snapshot) {
         let mut before = std::mem::take(&mut self.rates);
         let mut keep = |name: String, rate: f64| {
             let mut rates = before.remove(&name).unwrap_or_default();
@@ -76,7 +76,7 @@ mod tests {
         let mut history = History::default();
         assert_eq!(history.bars(History::TOTAL, 5), "");
         for rate in [0.0, 7.0, 14.0] {
-            let mut moment = Moment::default();
+            let mut moment = Snapshot::default();
             moment.total.rate = rate;
             if rate < 10.0 {
                 moment.routes.push(Traffic {

@@ -2,17 +2,17 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use crate::view::{Mode, Pace, Table, View, Wish};
+use crate::view::{Mode, StateChange, Table, UpdateMode, View};
 
 /// Action that a key requests from the caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Asked {
+pub enum Action {
     /// Redraw only.
     Nothing,
     /// Quit.
     End,
     /// Change the state of a server.
-    Wish(Wish),
+    Wish(StateChange),
 }
 
 /// Help line with all keys.
@@ -21,34 +21,34 @@ pub const HELP: &str =
 
 impl View {
     /// Handles a key press.
-    pub fn press(&mut self, key: KeyEvent) -> Asked {
+    pub fn press(&mut self, key: KeyEvent) -> Action {
         if key.kind == KeyEventKind::Release {
-            return Asked::Nothing;
+            return Action::Nothing;
         }
         // In raw mode Ctrl-C is an ordinary key.
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
-            return Asked::End;
+            return Action::End;
         }
         if key
             .modifiers
             .intersects(KeyModifiers::ALT | KeyModifiers::CONTROL)
         {
-            return Asked::Nothing;
+            return Action::Nothing;
         }
         self.notice.clear();
         match std::mem::take(&mut self.mode) {
-            Mode::Looking => self.look(key.code),
+            Mode::Normal => self.normal_key(key.code),
             Mode::Filtering => self.filter(key.code),
             Mode::Confirming(wish) => match key.code {
-                KeyCode::Char('y' | 'Y') => Asked::Wish(wish),
-                _ => Asked::Nothing,
+                KeyCode::Char('y' | 'Y') => Action::Wish(wish),
+                _ => Action::Nothing,
             },
         }
     }
 
-    fn look(&mut self, key: KeyCode) -> Asked {
+    fn normal_key(&mut self, key: KeyCode) -> Action {
         match key {
-            KeyCode::Char('q') | KeyCode::Esc => return Asked::End,
+            KeyCode::Char('q') | KeyCode::Esc => return Action::End,
             KeyCode::Tab => self.table = self.table.next(),
             KeyCode::Char(digit @ '1'..='4') => {
                 self.table = Table::ALL[digit as usize - '1' as usize].0;
@@ -57,8 +57,8 @@ impl View {
             KeyCode::Char('/') => self.mode = Mode::Filtering,
             KeyCode::Char('p' | ' ') => {
                 self.pace = match self.pace {
-                    Pace::Live => Pace::Paused,
-                    Pace::Paused => Pace::Live,
+                    UpdateMode::Live => UpdateMode::Paused,
+                    UpdateMode::Paused => UpdateMode::Live,
                 }
             }
             KeyCode::Up => self.row = self.row.saturating_sub(1),
@@ -69,15 +69,15 @@ impl View {
             KeyCode::Char('u') => self.confirm("up"),
             _ => {}
         }
-        Asked::Nothing
+        Action::Nothing
     }
 
-    fn filter(&mut self, key: KeyCode) -> Asked {
+    fn filter(&mut self, key: KeyCode) -> Action {
         match key {
-            KeyCode::Enter => return Asked::Nothing,
+            KeyCode::Enter => return Action::Nothing,
             KeyCode::Esc => {
                 self.filter.clear();
-                return Asked::Nothing;
+                return Action::Nothing;
             }
             KeyCode::Backspace => {
                 self.filter.pop();
@@ -86,11 +86,11 @@ impl View {
             _ => {}
         }
         self.mode = Mode::Filtering;
-        Asked::Nothing
+        Action::Nothing
     }
 
     fn confirm(&mut self, state: &'static str) {
-        let chosen = self.servers().get(self.row).map(|server| Wish {
+        let chosen = self.servers().get(self.row).map(|server| StateChange {
             group: server.group.clone(),
             address: server.address.clone(),
             state,
@@ -105,7 +105,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::moment::{Group, Moment, Server, Traffic};
+    use crate::moment::{Group, Server, Snapshot, Traffic};
 
     fn view() -> View {
         let server = |name: &str, rate: f64| Server {
@@ -119,18 +119,18 @@ mod tests {
             ..Server::default()
         };
         let mut view = View::default();
-        view.push(Moment {
+        view.push(Snapshot {
             groups: vec![Group {
                 servers: vec![server("a:1", 1.0), server("b:1", 2.0)],
                 ..Group::default()
             }],
-            ..Moment::default()
+            ..Snapshot::default()
         });
         view
     }
 
-    fn press(view: &mut View, keys: &str) -> Asked {
-        let mut asked = Asked::Nothing;
+    fn press(view: &mut View, keys: &str) -> Action {
+        let mut asked = Action::Nothing;
         for letter in keys.chars() {
             let code = match letter {
                 '\n' => KeyCode::Enter,
@@ -144,16 +144,16 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_drained_after_a_yes_and_nothing_else() {
+    fn drain_needs_confirmation() {
         let mut view = view();
-        assert_eq!(press(&mut view, "dn"), Asked::Nothing);
+        assert_eq!(press(&mut view, "dn"), Action::Nothing);
         assert_eq!(
             press(&mut view, "y"),
-            Asked::Nothing,
+            Action::Nothing,
             "the no was the answer"
         );
         let wish = |address: &str, state| {
-            Asked::Wish(Wish {
+            Action::Wish(StateChange {
                 group: "app".to_owned(),
                 address: address.to_owned(),
                 state,
@@ -165,27 +165,27 @@ mod tests {
             "the busiest is first"
         );
         assert_eq!(press(&mut view, "vvvuy"), wish("a:1", "up"));
-        assert_eq!(press(&mut view, "/zz\ndy"), Asked::Nothing);
+        assert_eq!(press(&mut view, "/zz\ndy"), Action::Nothing);
         assert!(view.notice.is_empty());
     }
 
     #[test]
     fn letters_belong_to_the_filter_while_it_is_written() {
         let mut view = view();
-        assert_eq!(press(&mut view, "/b"), Asked::Nothing);
+        assert_eq!(press(&mut view, "/b"), Action::Nothing);
         assert_eq!((view.servers().len(), &*view.filter), (1, "b"));
-        assert_eq!(press(&mut view, "q"), Asked::Nothing);
-        assert_eq!(press(&mut view, "\nq"), Asked::End);
+        assert_eq!(press(&mut view, "q"), Action::Nothing);
+        assert_eq!(press(&mut view, "\nq"), Action::End);
     }
 
     #[test]
     fn a_paused_view_stays_as_it_is() {
         let mut view = view();
         press(&mut view, "p");
-        view.push(Moment::default());
+        view.push(Snapshot::default());
         assert_eq!(view.servers().len(), 2);
         press(&mut view, "p");
-        view.push(Moment::default());
+        view.push(Snapshot::default());
         assert_eq!(view.servers().len(), 0);
     }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Parsed response of `/v1/live`. Missing members are zero, empty or `None`.
 #[derive(Clone, Debug, Default)]
-pub struct Moment {
+pub struct Snapshot {
     /// Description of the process: version, process id, phase, configuration, driver, uptime.
     pub server: String,
     /// Length of the interval in seconds.
@@ -26,7 +26,7 @@ pub struct Moment {
     /// Number of requests in flight that `requests` leaves out.
     pub requests_not_listed: u64,
     /// Cores that did not respond; their figures are missing from the sums.
-    pub silent: Vec<u64>,
+    pub unresponsive_cores: Vec<u64>,
 }
 
 /// Requests that ended within the interval: of a route, a group, a server, or in total.
@@ -88,7 +88,7 @@ pub struct Server {
     /// `up`, or the reason why it is not.
     pub state: String,
     /// State set by an administrator.
-    pub wanted: String,
+    pub admin_state: String,
     /// Requests in flight to it.
     pub in_flight: u64,
     /// Its responses. The percentiles are times to the first byte.
@@ -110,9 +110,9 @@ pub struct Request {
     pub line: String,
 }
 
-impl Moment {
+impl Snapshot {
     /// Parses the response of `/v1/live`.
-    pub fn of(said: &Value) -> Moment {
+    pub fn of(said: &Value) -> Snapshot {
         let interval = said["interval"].as_f64().filter(|&seconds| seconds > 0.0);
         let interval = interval.unwrap_or(1.0);
         let status = &said["status"];
@@ -128,7 +128,7 @@ impl Moment {
         let groups = all(&said["groups"]).map(|group| Group::of(group, interval));
         let routes = all(&said["routes"]).map(|route| Traffic::of(route, interval, "duration"));
         let cores = all(&said["cores"]).map(|core| Core::of(core, interval, status));
-        Moment {
+        Snapshot {
             server,
             interval,
             total: total(&said["listeners"], interval),
@@ -139,7 +139,7 @@ impl Moment {
             groups: groups.collect(),
             requests: all(&said["requests"]).map(Request::of).collect(),
             requests_not_listed: number(&said["not_listed"]),
-            silent: all(&said["silent_cores"]).map(number).collect(),
+            unresponsive_cores: all(&said["silent_cores"]).map(number).collect(),
         }
     }
 
@@ -225,7 +225,7 @@ impl Server {
             group: group.to_owned(),
             address: word(&said["address"]),
             state: word(&said["state"]),
-            wanted: word(&said["wanted"]),
+            admin_state: word(&said["wanted"]),
             in_flight: number(&said["in_flight"]),
             traffic: Traffic {
                 name: word(&said["name"]),
@@ -240,7 +240,7 @@ impl Server {
 
     /// The server's state, or the administrator's setting if that differs.
     pub fn condition(&self) -> String {
-        match self.wanted.as_str() {
+        match self.admin_state.as_str() {
             "up" | "-" => self.state.clone(),
             wanted => format!("{wanted} by hand"),
         }
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn counts_become_rates() {
-        let moment = Moment::of(&json!({
+        let moment = Snapshot::of(&json!({
             "interval": 2.0,
             "status": { "version": "1", "process": 7, "phase": "ready", "generation": 3, "driver": "epoll",
                 "uptime": 90061.5, "connections": 5, "in_flight": 1, "cores": [{ "core": 0, "connections": 5 }] },
@@ -324,12 +324,12 @@ mod tests {
             (&*server.condition(), &*server.group),
             ("drain by hand", "app")
         );
-        assert_eq!(moment.silent, [1]);
+        assert_eq!(moment.unresponsive_cores, [1]);
     }
 
     #[test]
-    fn what_is_no_moment_is_an_empty_one() {
-        let moment = Moment::of(&Value::Null);
+    fn invalid_response_is_empty() {
+        let moment = Snapshot::of(&Value::Null);
         assert_eq!((moment.interval, moment.routes.len()), (1.0, 0));
     }
 }

@@ -8,7 +8,7 @@ use crate::view::View;
 
 /// Renders the view, one line per row.
 pub fn text(view: &View) -> String {
-    let moment = &view.moment;
+    let moment = &view.snapshot;
     let mut text = format!("{}\n", moment.server);
     let mut line = |words: String| {
         // Writing to a `String` cannot fail.
@@ -32,7 +32,7 @@ pub fn text(view: &View) -> String {
             amount(core.rate),
         ));
     }
-    for core in &moment.silent {
+    for core in &moment.unresponsive_cores {
         line(format!("core {core}: does not respond"));
     }
     for route in view.routes() {

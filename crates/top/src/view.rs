@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::history::History;
-use crate::moment::{Moment, Request, Server, Traffic};
+use crate::moment::{Request, Server, Snapshot, Traffic};
 
 /// A table of the view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -73,7 +73,7 @@ impl Order {
 
 /// Requested change of a server's state.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Wish {
+pub struct StateChange {
     /// Group of the server.
     pub group: String,
     /// Address of the server.
@@ -87,16 +87,16 @@ pub struct Wish {
 pub enum Mode {
     /// Each key is a command.
     #[default]
-    Looking,
+    Normal,
     /// Keys edit the filter.
     Filtering,
     /// `y` confirms; any other key cancels.
-    Confirming(Wish),
+    Confirming(StateChange),
 }
 
 /// Whether the view is updated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Pace {
+pub enum UpdateMode {
     /// Updated each second.
     #[default]
     Live,
@@ -107,34 +107,34 @@ pub enum Pace {
 /// State of the display.
 #[derive(Debug, Default)]
 pub struct View {
-    pub(crate) moment: Moment,
+    pub(crate) snapshot: Snapshot,
     pub(crate) history: History,
     pub(crate) table: Table,
     pub(crate) order: Order,
     pub(crate) filter: String,
     pub(crate) mode: Mode,
-    pub(crate) pace: Pace,
+    pub(crate) pace: UpdateMode,
     /// Row of the selected server.
     pub(crate) row: usize,
     /// Result of the last change, or an error; empty if there is neither.
     pub(crate) notice: String,
     /// Time since the last response, if one is overdue.
-    pub(crate) silence: Option<Duration>,
+    pub(crate) overdue: Option<Duration>,
 }
 
 impl View {
     /// Shows the next second, unless paused.
-    pub fn push(&mut self, moment: Moment) {
+    pub fn push(&mut self, moment: Snapshot) {
         self.history.push(&moment);
-        if self.pace == Pace::Live {
-            self.moment = moment;
+        if self.pace == UpdateMode::Live {
+            self.snapshot = moment;
         }
         self.row = self.row.min(self.servers().len().saturating_sub(1));
     }
 
     /// Sets the time since the last response; `None` if responses arrive in time.
-    pub fn silent_for(&mut self, silence: Option<Duration>) {
-        self.silence = silence;
+    pub fn set_overdue(&mut self, silence: Option<Duration>) {
+        self.overdue = silence;
     }
 
     /// Shows a message below the tables until the next key.
@@ -144,7 +144,7 @@ impl View {
 
     /// Routes that match the filter, sorted.
     pub fn routes(&self) -> Vec<&Traffic> {
-        let routes = self.moment.routes.iter();
+        let routes = self.snapshot.routes.iter();
         let mut routes: Vec<&Traffic> = routes.filter(|route| self.shows(&[&route.name])).collect();
         routes.sort_by(|one, other| self.compare(one, other));
         routes
@@ -156,7 +156,7 @@ impl View {
             let words = [&server.group, &server.address, &server.traffic.name];
             self.shows(&words.map(String::as_str))
         };
-        let mut servers: Vec<&Server> = self.moment.servers().filter(shown).collect();
+        let mut servers: Vec<&Server> = self.snapshot.servers().filter(shown).collect();
         servers.sort_by(|one, other| self.compare(&one.traffic, &other.traffic));
         servers
     }
@@ -172,7 +172,7 @@ impl View {
             ];
             self.shows(&words.map(String::as_str))
         };
-        self.moment.requests.iter().filter(shown).collect()
+        self.snapshot.requests.iter().filter(shown).collect()
     }
 
     fn shows(&self, words: &[&str]) -> bool {

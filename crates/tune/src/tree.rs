@@ -31,13 +31,13 @@ pub struct Tree {
     source: Source,
     recording: RefCell<Snapshot>,
     /// Files that exist but could not be read, with the reason.
-    troubles: RefCell<BTreeMap<String, String>>,
+    read_errors: RefCell<BTreeMap<String, String>>,
     records: Cell<bool>,
-    driver_counters: Option<AskCounters>,
+    driver_counters: Option<ReadDriverCounters>,
 }
 
 /// Function that reads driver-specific counters of an interface on this machine.
-pub type AskCounters = fn(&str) -> io::Result<Vec<(String, u64)>>;
+pub type ReadDriverCounters = fn(&str) -> io::Result<Vec<(String, u64)>>;
 
 enum Source {
     Root { directory: OwnedFd, path: PathBuf },
@@ -62,7 +62,7 @@ impl Tree {
         Tree {
             source,
             recording: RefCell::default(),
-            troubles: RefCell::default(),
+            read_errors: RefCell::default(),
             records: Cell::new(false),
             driver_counters: None,
         }
@@ -70,7 +70,7 @@ impl Tree {
 
     /// Sets the function that reads driver counters. Netlink has no message for them and the ioctl needs `unsafe`, so
     /// the caller provides it.
-    pub fn asking(mut self, driver_counters: AskCounters) -> Tree {
+    pub fn asking(mut self, driver_counters: ReadDriverCounters) -> Tree {
         self.driver_counters = Some(driver_counters);
         self
     }
@@ -90,7 +90,7 @@ impl Tree {
         Snapshot {
             onrush_snapshot: SNAPSHOT_SCHEMA,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            troubles: self.troubles(),
+            read_errors: self.read_errors(),
             ..self.recording.borrow().clone()
         }
     }
@@ -109,10 +109,10 @@ impl Tree {
     }
 
     /// Files that exist but could not be read, with the reason.
-    pub fn troubles(&self) -> BTreeMap<String, String> {
-        let mut troubles = self.troubles.borrow().clone();
+    pub fn read_errors(&self) -> BTreeMap<String, String> {
+        let mut troubles = self.read_errors.borrow().clone();
         if let Source::Snapshot(snapshot) = &self.source {
-            troubles.extend(snapshot.troubles.clone());
+            troubles.extend(snapshot.read_errors.clone());
         }
         troubles
     }
@@ -152,11 +152,11 @@ impl Tree {
     /// Parsed value of a file; an invalid one is added to [`Tree::troubles`].
     pub fn value<T: FromStr>(&self, path: &str) -> Option<T> {
         let text = self.text(path)?;
-        self.understood(path, &text, text.trim().parse().ok())
+        self.parsed_or_trouble(path, &text, text.trim().parse().ok())
     }
 
     /// Returns `understood`; if it is `None`, adds the contents to [`Tree::troubles`].
-    pub fn understood<T>(&self, path: &str, text: &str, understood: Option<T>) -> Option<T> {
+    pub fn parsed_or_trouble<T>(&self, path: &str, text: &str, understood: Option<T>) -> Option<T> {
         if understood.is_none() {
             let start: String = text.chars().take(40).collect();
             let why = match start.is_empty() {
@@ -321,7 +321,7 @@ impl Tree {
 
     /// Records that something could not be determined, and why.
     pub(crate) fn trouble(&self, about: &str, why: String) {
-        self.troubles.borrow_mut().insert(about.to_owned(), why);
+        self.read_errors.borrow_mut().insert(about.to_owned(), why);
     }
 
     fn note_trouble(&self, path: &str, error: &io::Error) {

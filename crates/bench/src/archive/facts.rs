@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::rows::Subject;
-use super::unusable::Unusable;
+use super::read_error::ReadError;
+use super::rows::SeriesId;
 use crate::outcome::SCHEMA;
 
 /// Maximum length of a displayed fact in characters.
@@ -68,13 +68,13 @@ pub struct Difference {
     /// Value in the second run.
     pub b: String,
     /// Figures that it makes incomparable.
-    pub forbids: Forbids,
+    pub forbids: DifferenceScope,
 }
 
 /// Scope of figures that a difference makes incomparable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Forbids {
+pub enum DifferenceScope {
     /// All figures: the machine is another one.
     Everything,
     /// The figures of the affected variants.
@@ -88,14 +88,14 @@ impl Facts {
     ///
     /// # Errors
     /// Reports the line and what was expected, or an unsupported version.
-    pub fn parse(text: &str, path: &Path) -> Result<Facts, Unusable> {
+    pub fn parse(text: &str, path: &Path) -> Result<Facts, ReadError> {
         let wrong = |error: serde_json::Error| {
             let what = format!("{error}: expected an environment as onrush bench writes it");
-            Unusable::line(path, error.line() as u64, what)
+            ReadError::line(path, error.line() as u64, what)
         };
         let version: Version = serde_json::from_str(text).map_err(wrong)?;
         if version.schema != u64::from(SCHEMA) {
-            return Err(Unusable::Version {
+            return Err(ReadError::Version {
                 path: path.to_owned(),
                 found: version.schema,
             });
@@ -115,14 +115,13 @@ impl Facts {
         let settings = by_name(&self.settings, &other.settings, |value| {
             value.clone().unwrap_or_else(|| "none".into())
         });
-        found.extend(settings.map(|(name, a, b)| difference(name, a, b, Forbids::Nothing)));
+        found.extend(settings.map(|(name, a, b)| difference(name, a, b, DifferenceScope::Nothing)));
         let versions = by_name(&self.programs, &other.programs, |program| {
             program.version.clone().unwrap_or_else(|| "none".into())
         });
-        found.extend(
-            versions
-                .map(|(name, a, b)| difference(format!("program {name}"), a, b, Forbids::Nothing)),
-        );
+        found.extend(versions.map(|(name, a, b)| {
+            difference(format!("program {name}"), a, b, DifferenceScope::Nothing)
+        }));
         found.extend(self.drivers(other));
         found.extend(self.experiments(other));
         found
@@ -138,7 +137,7 @@ impl Facts {
                     format!("driver of {name}"),
                     shown(a),
                     shown(b),
-                    Forbids::Variant,
+                    DifferenceScope::Variant,
                 )
             })
         })
@@ -153,11 +152,16 @@ impl Facts {
         let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
         let line = |lines: &[String]| lines.get(same).cloned().unwrap_or_default();
         let what = format!("experiment file, from line {}", same + 1);
-        Some(difference(what, line(&a), line(&b), Forbids::Nothing))
+        Some(difference(
+            what,
+            line(&a),
+            line(&b),
+            DifferenceScope::Nothing,
+        ))
     }
 
     /// Whether a command line of `subject` has another I/O driver in `other`.
-    pub fn has_other_driver(&self, other: &Facts, subject: &Subject) -> bool {
+    pub fn has_other_driver(&self, other: &Facts, subject: &SeriesId) -> bool {
         let of = |facts: &Facts| -> BTreeMap<String, Option<String>> {
             let commands = facts.of(subject, &facts.commands);
             commands
@@ -169,7 +173,7 @@ impl Facts {
 
     /// Whether the reference `subject` is the same in `other`: same program versions, command lines and files, except
     /// for ports and directories.
-    pub fn is_same_reference(&self, other: &Facts, subject: &Subject) -> bool {
+    pub fn is_same_reference(&self, other: &Facts, subject: &SeriesId) -> bool {
         let versions = |facts: &Facts| -> BTreeSet<(String, Option<String>)> {
             let words = facts
                 .of(subject, &facts.commands)
@@ -192,7 +196,7 @@ impl Facts {
             all.map(|(name, words)| {
                 let words: Vec<String> = words
                     .iter()
-                    .map(|word| without_places(file_name(word)))
+                    .map(|word| without_ports_and_directories(file_name(word)))
                     .collect();
                 format!("{name}: {}", words.join(" "))
             })
@@ -200,7 +204,7 @@ impl Facts {
         };
         let files = |facts: &Facts| -> Vec<String> {
             let all = facts.of(subject, &facts.files);
-            all.map(|(name, text)| format!("{name}: {}", without_places(text)))
+            all.map(|(name, text)| format!("{name}: {}", without_ports_and_directories(text)))
                 .collect()
         };
         versions(self) == versions(other)
@@ -211,7 +215,7 @@ impl Facts {
     /// Entries of `table` for `subject`; keys are `work · point / variant / …`.
     fn of<'a, T>(
         &self,
-        subject: &Subject,
+        subject: &SeriesId,
         table: &'a BTreeMap<String, T>,
     ) -> impl Iterator<Item = (&'a String, &'a T)> {
         let begin = format!("{subject} / ");
@@ -243,11 +247,16 @@ impl Machine {
         ]
         .into_iter()
         .filter(|(_, a, b)| a != b)
-        .map(|(what, a, b)| difference(what, a, b, Forbids::Everything))
+        .map(|(what, a, b)| difference(what, a, b, DifferenceScope::Everything))
         .collect();
         let mitigations = by_name(&self.mitigations, &other.mitigations, String::clone);
         found.extend(mitigations.map(|(name, a, b)| {
-            difference(format!("mitigation {name}"), a, b, Forbids::Everything)
+            difference(
+                format!("mitigation {name}"),
+                a,
+                b,
+                DifferenceScope::Everything,
+            )
         }));
         found
     }
@@ -264,7 +273,12 @@ impl Machine {
     }
 }
 
-fn difference(what: impl Into<String>, a: String, b: String, forbids: Forbids) -> Difference {
+fn difference(
+    what: impl Into<String>,
+    a: String,
+    b: String,
+    forbids: DifferenceScope,
+) -> Difference {
     let shown = |text: String| match text.chars().count() > SHOWN_MAX {
         true => text.chars().take(SHOWN_MAX).chain(['…']).collect(),
         false => text,
@@ -304,7 +318,7 @@ fn file_name(word: &str) -> &str {
 }
 
 /// Removes port numbers and the names of run directories, which differ in each run.
-fn without_places(text: &str) -> String {
+fn without_ports_and_directories(text: &str) -> String {
     const DIRECTORY: &str = "onrush-bench-";
     let mut rest = text;
     let mut plain = String::with_capacity(text.len());
@@ -346,8 +360,8 @@ mod tests {
         Facts::parse(&text, Path::new("environment.json")).expect("an environment")
     }
 
-    fn subject(variant: &str) -> Subject {
-        Subject {
+    fn subject(variant: &str) -> SeriesId {
+        SeriesId {
             work: "w".into(),
             point: String::new(),
             variant: variant.into(),
@@ -355,10 +369,10 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named_with_what_it_forbids() {
+    fn differences_have_a_scope() {
         let a = facts(str::to_owned);
         assert_eq!(a.differences(&a.clone()), []);
-        let of = |from: &str, to: &str| -> Vec<(String, String, String, Forbids)> {
+        let of = |from: &str, to: &str| -> Vec<(String, String, String, DifferenceScope)> {
             let b = facts(|text| text.replace(from, to));
             let found = a.differences(&b).into_iter();
             found.map(|it| (it.what, it.a, it.b, it.forbids)).collect()
@@ -368,15 +382,15 @@ mod tests {
         };
         assert_eq!(
             of("6.18", "6.19"),
-            expected("kernel", "6.18", "6.19", Forbids::Everything)
+            expected("kernel", "6.18", "6.19", DifferenceScope::Everything)
         );
         assert_eq!(
             of("\"governor\": null", "\"governor\": \"powersave\""),
-            expected("governor", "none", "powersave", Forbids::Everything)
+            expected("governor", "none", "powersave", DifferenceScope::Everything)
         );
         assert_eq!(
             of("[0, 1]", "[0, 2]"),
-            expected("CPUs", "0-1", "0,2", Forbids::Everything)
+            expected("CPUs", "0-1", "0,2", DifferenceScope::Everything)
         );
         assert_eq!(
             of("spectre_v1\": \"Mitigation: on\"", "x\": \"y\"").len(),
@@ -385,7 +399,12 @@ mod tests {
         );
         assert_eq!(
             of("\"4096\"", "\"128\""),
-            expected("net.core.somaxconn", "4096", "128", Forbids::Nothing)
+            expected(
+                "net.core.somaxconn",
+                "4096",
+                "128",
+                DifferenceScope::Nothing
+            )
         );
         assert_eq!(
             of("io_uring", "epoll"),
@@ -393,7 +412,7 @@ mod tests {
                 "driver of w / ours / server",
                 "io_uring",
                 "epoll",
-                Forbids::Variant
+                DifferenceScope::Variant
             )
         );
         assert_eq!(
@@ -402,13 +421,13 @@ mod tests {
                 "experiment file, from line 2",
                 "rounds = 5",
                 "rounds = 6",
-                Forbids::Nothing
+                DifferenceScope::Nothing
             )
         );
     }
 
     #[test]
-    fn a_point_of_a_sweep_has_command_lines_of_its_own() {
+    fn sweep_points_have_own_commands() {
         let at = |driver: &str| {
             facts(|text| {
                 let swept = format!(
@@ -418,7 +437,7 @@ mod tests {
             })
         };
         let (a, b) = (at("epoll"), at("io_uring"));
-        let swept = Subject {
+        let swept = SeriesId {
             point: "c=1".into(),
             ..subject("ours")
         };
@@ -427,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_is_that_of_its_variant() {
+    fn driver_belongs_to_variant() {
         let a = facts(str::to_owned);
         let b = facts(|text| text.replace("io_uring", "epoll"));
         assert!(a.has_other_driver(&b, &subject("ours")));
@@ -435,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_the_same_when_its_version_and_what_it_is_told_are() {
+    fn reference_identity_needs_same_version_and_commands() {
         let a = facts(str::to_owned);
         let is_same = |from: &str, to: &str| {
             let b = facts(|text| text.replace(from, to));
@@ -456,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_environment_is_said_with_its_line() {
+    fn invalid_environment_names_line() {
         let said = |text: &str| {
             let parsed = Facts::parse(text, Path::new("environment.json"));
             parsed.expect_err("no environment").to_string()
@@ -479,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_experiment_stands_in_its_file() {
+    fn experiment_name_is_read_from_text() {
         assert_eq!(facts(str::to_owned).experiment().as_deref(), Some("first"));
         assert_eq!(
             facts(|text| text.replace("name = ", "# ")).experiment(),

@@ -1,15 +1,15 @@
 //! Reads results of earlier runs: `raw.csv` and `environment.json` in a directory written by `onrush bench`.
 
 mod facts;
+mod read_error;
 mod rows;
-mod unusable;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use facts::{Difference, Facts, Forbids, Machine};
-pub use rows::{Entrant, Round, Rows, Sound, Subject};
-pub use unusable::Unusable;
+pub use facts::{Difference, DifferenceScope, Facts, Machine};
+pub use read_error::ReadError;
+pub use rows::{Round, Rows, SeriesId, UsableRounds, VariantRows};
 
 use crate::limits::{ENVIRONMENT_BYTES_MAX, RAW_BYTES_MAX};
 use crate::scenario::Metric;
@@ -22,7 +22,7 @@ pub const ENVIRONMENT: &str = "environment.json";
 /// Whether the figure called `name` is judged. An empty `only` selects all figures, otherwise those that contain one of
 /// its strings. Figures from collectors must be named in full: each figure judged makes the others less significant,
 /// and these only explain others.
-pub fn is_asked(only: &[String], name: &str, metric: &Metric) -> bool {
+pub fn is_selected(only: &[String], name: &str, metric: &Metric) -> bool {
     let own = metric.name();
     let mut parts = only.iter().filter(|part| name.contains(*part));
     match metric.is_secondary() {
@@ -48,9 +48,9 @@ impl Run {
     /// # Errors
     /// If there is no result or a file cannot be read: reports the file, the line if there is one, and what was
     /// expected.
-    pub fn read(directory: &Path) -> Result<Run, Unusable> {
+    pub fn read(directory: &Path) -> Result<Run, ReadError> {
         if !fs::metadata(directory).is_ok_and(|found| found.is_dir()) {
-            return Err(Unusable::NoDirectory(directory.to_owned()));
+            return Err(ReadError::NoDirectory(directory.to_owned()));
         }
         let rows = text(directory, RAW, RAW_BYTES_MAX)?;
         let facts = text(directory, ENVIRONMENT, ENVIRONMENT_BYTES_MAX)?;
@@ -66,13 +66,13 @@ fn text(
     directory: &Path,
     name: &'static str,
     bytes_max: u64,
-) -> Result<(PathBuf, String), Unusable> {
+) -> Result<(PathBuf, String), ReadError> {
     let path = directory.join(name);
     if !path.exists() {
-        return Err(Unusable::NoResult(directory.to_owned(), name));
+        return Err(ReadError::NoResult(directory.to_owned(), name));
     }
     match onrush_file::read_text(&path, bytes_max) {
         Ok(text) => Ok((path, text)),
-        Err(error) => Err(Unusable::Unreadable(path, error)),
+        Err(error) => Err(ReadError::Unreadable(path, error)),
     }
 }

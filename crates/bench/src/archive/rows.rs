@@ -7,8 +7,8 @@ use std::path::Path;
 use csv::StringRecord;
 use serde::Serialize;
 
-use super::unusable::Unusable;
-use crate::limits::{ENTRANTS_MAX, ROUNDS_MAX, VALUE_MAX};
+use super::read_error::ReadError;
+use crate::limits::{ROUNDS_MAX, VALUE_MAX, VARIANT_ROWS_MAX};
 use crate::scenario::{Metric, Nature, Role};
 
 /// Required columns, in any order; others are allowed.
@@ -35,7 +35,7 @@ const CONTROL_DISTURBED: &str = "control_disturbed";
 
 /// Identifies a series of measurements.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Subject {
+pub struct SeriesId {
     /// Name of the work.
     pub work: String,
     /// Point of a sweep, such as `connections=100 io=epoll`; empty without a sweep.
@@ -44,7 +44,7 @@ pub struct Subject {
     pub variant: String,
 }
 
-impl Subject {
+impl SeriesId {
     /// Work and point as in reports and in the keys of `environment.json`.
     pub fn place(&self) -> String {
         match self.point.is_empty() {
@@ -54,12 +54,12 @@ impl Subject {
     }
 
     /// Whether both have the same work and point.
-    pub fn is_beside(&self, other: &Subject) -> bool {
+    pub fn is_same_work(&self, other: &SeriesId) -> bool {
         (&self.work, &self.point) == (&other.work, &other.point)
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for SeriesId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} / {}", self.place(), self.variant)
     }
@@ -86,9 +86,9 @@ pub struct Round {
 
 /// A variant with all its measurements.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entrant {
+pub struct VariantRows {
     /// Work, point and variant.
-    pub subject: Subject,
+    pub subject: SeriesId,
     /// Whether comparisons judge this variant; if not, it is a reference.
     pub is_ours: bool,
     /// Rounds of each metric, in order.
@@ -97,7 +97,7 @@ pub struct Entrant {
 
 /// Rounds of a metric that are usable for a comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sound {
+pub struct UsableRounds {
     /// Number and value of each round, in order.
     pub rounds: Vec<(u32, f64)>,
     /// Number of all rounds.
@@ -106,22 +106,22 @@ pub struct Sound {
     pub without: Option<&'static str>,
 }
 
-impl Entrant {
+impl VariantRows {
     /// Usable rounds of `metric`, by the same rules as for figures with a target: the trial is valid; other programs
     /// did not disturb it, except for memory; for rates and latencies, the client was not the bottleneck and the rate
     /// was steady.
-    pub fn sound(&self, metric: &Metric) -> Sound {
+    pub fn usable_rounds(&self, metric: &Metric) -> UsableRounds {
         let rounds = self.metrics.get(&metric.name()).map_or(&[][..], |all| all);
         let mut reasons: BTreeMap<&'static str, usize> = BTreeMap::new();
         let mut sound = Vec::new();
         for round in rounds {
-            match spoilt(metric, round) {
+            match unusable_reason(metric, round) {
                 None => sound.push((round.number, round.value)),
                 Some(why) => *reasons.entry(why).or_default() += 1,
             }
         }
         let most = reasons.into_iter().max_by_key(|(_, count)| *count);
-        Sound {
+        UsableRounds {
             rounds: sound,
             all: rounds.len(),
             without: most.map(|(why, _)| why),
@@ -129,7 +129,7 @@ impl Entrant {
     }
 }
 
-fn spoilt(metric: &Metric, round: &Round) -> Option<&'static str> {
+fn unusable_reason(metric: &Metric, round: &Round) -> Option<&'static str> {
     let (is_rate_or_latency, is_memory) = match metric.nature() {
         Nature::Rate | Nature::Latency => (true, false),
         Nature::Memory => (false, true),
@@ -159,7 +159,7 @@ fn spoilt(metric: &Metric, round: &Round) -> Option<&'static str> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rows {
     /// Variants in the order of the file.
-    pub entrants: Vec<Entrant>,
+    pub variants: Vec<VariantRows>,
 }
 
 impl Rows {
@@ -167,7 +167,7 @@ impl Rows {
     ///
     /// # Errors
     /// Reports the line, its content and what was expected.
-    pub fn parse(text: &str, path: &Path) -> Result<Rows, Unusable> {
+    pub fn parse(text: &str, path: &Path) -> Result<Rows, ReadError> {
         let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
         let columns = Columns::of(
             reader.headers().map_err(|error| unread(path, &error))?,
@@ -176,22 +176,22 @@ impl Rows {
         if !text.ends_with('\n') {
             let last = text.lines().count() as u64;
             let what = "the file ends within this line: it is truncated, or still being written";
-            return Err(Unusable::line(path, last, what));
+            return Err(ReadError::line(path, last, what));
         }
         let mut rows = Rows::default();
-        let mut places: BTreeMap<Subject, usize> = BTreeMap::new();
+        let mut places: BTreeMap<SeriesId, usize> = BTreeMap::new();
         for record in reader.records() {
             let record = record.map_err(|error| unread(path, &error))?;
             let line = record.position().map_or(0, csv::Position::line);
-            let wrong = |what: String| Unusable::line(path, line, what);
+            let wrong = |what: String| ReadError::line(path, line, what);
             rows.take(&columns, &record, &mut places).map_err(wrong)?;
         }
-        if rows.entrants.is_empty() {
+        if rows.variants.is_empty() {
             let what = "there are no rows: expected one for each metric of each round";
-            return Err(Unusable::line(path, 1, what));
+            return Err(ReadError::line(path, 1, what));
         }
         for rounds in rows
-            .entrants
+            .variants
             .iter_mut()
             .flat_map(|it| it.metrics.values_mut())
         {
@@ -204,25 +204,25 @@ impl Rows {
         &mut self,
         columns: &Columns,
         record: &StringRecord,
-        places: &mut BTreeMap<Subject, usize>,
+        places: &mut BTreeMap<SeriesId, usize>,
     ) -> Result<(), String> {
         let subject = columns.subject(record);
         let is_ours = columns.flag(record, "ours")?;
         let round = columns.round(record)?;
-        let place = *places.entry(subject.clone()).or_insert(self.entrants.len());
-        if place == self.entrants.len() {
-            if place == ENTRANTS_MAX {
+        let place = *places.entry(subject.clone()).or_insert(self.variants.len());
+        if place == self.variants.len() {
+            if place == VARIANT_ROWS_MAX {
                 return Err(format!(
-                    "more than {ENTRANTS_MAX} variants of works: an experiment is limited to that number"
+                    "more than {VARIANT_ROWS_MAX} variants of works: an experiment is limited to that number"
                 ));
             }
-            self.entrants.push(Entrant {
+            self.variants.push(VariantRows {
                 subject,
                 is_ours,
                 metrics: BTreeMap::new(),
             });
         }
-        let entrant = &mut self.entrants[place];
+        let entrant = &mut self.variants[place];
         if entrant.is_ours != is_ours {
             return Err(format!(
                 "{} is marked as ours in one line and as a peer's in another: expected the same in all",
@@ -242,16 +242,16 @@ impl Rows {
     }
 
     /// The variant with this subject.
-    pub fn of(&self, subject: &Subject) -> Option<&Entrant> {
-        self.entrants.iter().find(|it| it.subject == *subject)
+    pub fn of(&self, subject: &SeriesId) -> Option<&VariantRows> {
+        self.variants.iter().find(|it| it.subject == *subject)
     }
 
     /// References with the same work and point as `subject`.
-    pub fn references(&self, subject: &Subject) -> impl Iterator<Item = &Entrant> {
+    pub fn references(&self, subject: &SeriesId) -> impl Iterator<Item = &VariantRows> {
         let beside = self
-            .entrants
+            .variants
             .iter()
-            .filter(|other| other.subject.is_beside(subject));
+            .filter(|other| other.subject.is_same_work(subject));
         beside.filter(|other| !other.is_ours && other.subject != *subject)
     }
 }
@@ -259,7 +259,7 @@ impl Rows {
 struct Columns(BTreeMap<&'static str, usize>);
 
 impl Columns {
-    fn of(head: &StringRecord, path: &Path) -> Result<Columns, Unusable> {
+    fn of(head: &StringRecord, path: &Path) -> Result<Columns, ReadError> {
         let find = |name: &str| head.iter().position(|column| column == name);
         let mut found = BTreeMap::new();
         for name in COLUMNS {
@@ -268,7 +268,7 @@ impl Columns {
                     "there is no column {name:?}: expected at least {}",
                     COLUMNS.join(",")
                 );
-                return Err(Unusable::line(path, 1, what));
+                return Err(ReadError::line(path, 1, what));
             };
             found.insert(name, place);
         }
@@ -286,10 +286,10 @@ impl Columns {
         place.and_then(|place| record.get(*place)).unwrap_or("")
     }
 
-    fn subject(&self, record: &StringRecord) -> Subject {
+    fn subject(&self, record: &StringRecord) -> SeriesId {
         let [work, point, variant] =
             ["work", POINT, "variant"].map(|name| self.text(record, name).to_owned());
-        Subject {
+        SeriesId {
             work,
             point,
             variant,
@@ -336,7 +336,7 @@ impl Columns {
     }
 }
 
-fn unread(path: &Path, error: &csv::Error) -> Unusable {
+fn unread(path: &Path, error: &csv::Error) -> ReadError {
     let line = error.position().map_or(1, csv::Position::line);
     let what = match error.kind() {
         csv::ErrorKind::UnequalLengths {
@@ -344,7 +344,7 @@ fn unread(path: &Path, error: &csv::Error) -> Unusable {
         } => format!("{len} fields: expected {expected_len}, as in the first line"),
         _ => error.to_string(),
     };
-    Unusable::line(path, line, what)
+    ReadError::line(path, line, what)
 }
 
 #[cfg(test)]
@@ -365,21 +365,21 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_found_by_name_and_more_may_come() {
+    fn columns_are_found_by_name() {
         let text = "value,metric,new,point,client_is_limit,disturbed,valid,ours,variant,work,round\n\
                     2.5,rps,x,io=epoll,false,false,true,true,\"a, b\",w,2\n\
                     1.5,rps,x,io=epoll,false,false,true,true,\"a, b\",w,1\n";
         let rows = parse(text).expect("a table");
-        let entrant = &rows.entrants[0];
+        let entrant = &rows.variants[0];
         assert_eq!(entrant.subject.to_string(), "w · io=epoll / a, b");
         assert!(entrant.is_ours);
-        let sound = entrant.sound(&metric("rps"));
+        let sound = entrant.usable_rounds(&metric("rps"));
         assert_eq!(sound.rounds, [(1, 1.5), (2, 2.5)]);
         assert_eq!((sound.all, sound.without), (2, None));
     }
 
     #[test]
-    fn rounds_that_must_not_be_compared_are_left_out_with_their_reason() {
+    fn unusable_rounds_have_a_reason() {
         let row = |round: u32, flags: &str, metric: &str| {
             format!("{round},0,w,v,true,{flags},{metric},1\n")
         };
@@ -396,7 +396,7 @@ mod tests {
             text += &row(5, "true,false,true", name);
         }
         let rows = parse(&text).expect("a table");
-        let sound = |name: &str| rows.entrants[0].sound(&metric(name));
+        let sound = |name: &str| rows.variants[0].usable_rounds(&metric(name));
         let numbers = |name: &str| -> Vec<u32> {
             sound(name)
                 .rounds
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_was_not_steady_is_not_compared_and_its_cost_is() {
+    fn unsteady_rate_excludes_rate_not_cost() {
         let head = HEAD.trim_end();
         let row = |round: u32, metric: &str, unsteady: &str| {
             format!("{round},0,w,v,true,true,false,false,{metric},1,{unsteady}\n")
@@ -423,12 +423,12 @@ mod tests {
             text += &row(2, name, "false");
         }
         let rows = parse(&text).expect("a table");
-        let rate = rows.entrants[0].sound(&metric("rps"));
+        let rate = rows.variants[0].usable_rounds(&metric("rps"));
         assert_eq!(
             (rate.rounds.len(), rate.without),
             (1, Some("were not steady"))
         );
-        let cost = rows.entrants[0].sound(&metric("server.cpu_us_per_request"));
+        let cost = rows.variants[0].usable_rounds(&metric("server.cpu_us_per_request"));
         assert_eq!((cost.rounds.len(), cost.without), (2, None));
         let wrong = parse(&text.replace(",true\n", ",maybe\n")).expect_err("no mark");
         assert!(
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_line() {
+    fn errors_name_the_line() {
         let good = "1,0,w,v,true,true,false,false,rps,1\n";
         for (text, expected) in [
             (
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_anywhere_is_refused_or_lacks_whole_lines_only() {
+    fn truncated_file_is_refused_or_loses_whole_lines() {
         let text = format!(
             "{HEAD}1,0,w,v,true,true,false,false,rps,123.5\n2,0,w,v,true,true,false,false,rps,124.5\n"
         );
@@ -499,12 +499,15 @@ mod tests {
                 continue;
             };
             assert!(text[..cut].ends_with('\n'), "{cut}");
-            assert_eq!(rows.entrants[0].sound(&metric("rps")).rounds, [(1, 123.5)]);
+            assert_eq!(
+                rows.variants[0].usable_rounds(&metric("rps")).rounds,
+                [(1, 123.5)]
+            );
         }
     }
 
     #[test]
-    fn a_damaged_file_is_refused_or_read_and_nothing_else() {
+    fn damaged_file_never_panics() {
         let row =
             |round: u32| format!("{round},0,\"w, x\",v,true,true,false,false,rps,{round}.5\n");
         let whole = HEAD.to_owned() + &(1..6).map(row).collect::<String>();
@@ -519,7 +522,7 @@ mod tests {
             match parse(&String::from_utf8(bytes).expect("all of it is ASCII")) {
                 Ok(rows) => {
                     let rounds = rows
-                        .entrants
+                        .variants
                         .iter()
                         .flat_map(|it| it.metrics.values().flatten());
                     assert!(

@@ -6,10 +6,10 @@ mod h1load;
 mod h2load;
 mod iperf3;
 mod k6;
+mod load_verdict;
 mod memcaslap;
 mod oha;
 mod onrush;
-mod own_verdict;
 mod packets;
 mod sockperf;
 mod vegeta;
@@ -17,8 +17,8 @@ mod wrk;
 mod wrk2;
 
 mod live;
+mod parsing;
 mod report;
-mod words;
 
 pub use self::live::last_second;
 pub use self::report::ClientReport;

@@ -149,7 +149,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn totals_are_rates_times_are_shares_and_gauges_stay_what_they_are() {
+    fn rates_shares_and_gauges() {
         let before = moment(&[
             ("packets", Count::Total(100)),
             ("throttled", Count::Time(SECOND)),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_backwards_vanishes_or_appears_never_makes_a_difference_below_nothing() {
+    fn differences_are_never_negative() {
         let steps: [&[(&'static str, Count)]; 4] = [
             &[("packets", Count::Total(100))],
             &[("packets", Count::Total(150))],

@@ -127,7 +127,7 @@ mod tests {
         processor\t: 1\ncpu MHz\t\t: 3100.250\nflags\t\t: fpu vme\n";
 
     #[test]
-    fn the_driver_is_asked_first_then_cpuinfo() {
+    fn cpufreq_takes_precedence_over_cpuinfo() {
         let files = [
             ("sys/devices/system/cpu/online", "0-1\n"),
             (
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_machine_and_one_without_the_number_say_why_there_is_none() {
+    fn unknown_frequency_has_a_reason() {
         let cpuinfo = CPUINFO.replace("fpu vme", "fpu hypervisor vme");
         assert!(found(&[("proc/cpuinfo", &cpuinfo)]).is_err_and(|why| why.contains("virtual")));
         let arm = "processor\t: 0\nBogoMIPS\t: 243.75\n";

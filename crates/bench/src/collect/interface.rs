@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_counted_and_an_interface_made_anew_has_carried_nothing() {
+    fn recreated_interface_counts_as_zero() {
         let before = interfaces("eth0: 900 9 1 2 0 0 0 0 800 8 3 4 0 0 0 0\n");
         let now = interfaces("eth0: 900 9 3 5 0 0 0 0 800 8 7 9 0 0 0 0\n");
         let second = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use onrush_machine::per_cpu::{self, Row};
 
 use super::counters::{Count, Counters};
 use super::source::{KernelFile, Root};
-use crate::limits::{INTERRUPT_LINES_MAX, INTERRUPTS_BYTES_CHEAP};
+use crate::limits::{INTERRUPT_LINES_MAX, INTERRUPTS_BYTES_MAX};
 
 /// Rows of per-CPU interrupts: timer, rescheduling, function calls, TLB shootdowns, IRQ work. arm64 numbers them
 /// (`IPI0`).
@@ -33,7 +33,7 @@ impl Interrupts {
         let mut buffer = Vec::new();
         let text = table.read(&mut buffer).unwrap_or_default();
         let lines = network_lines(&text, &Devices::find(root));
-        let single = (text.len() > INTERRUPTS_BYTES_CHEAP).then(|| {
+        let single = (text.len() > INTERRUPTS_BYTES_MAX).then(|| {
             let file = |line: &u32| {
                 let path = root.sys_path(&format!("kernel/irq/{line}/per_cpu_count"));
                 (*line, root.file(path))
@@ -53,7 +53,7 @@ impl Interrupts {
         too_long.then(|| {
             format!(
                 "interrupts between CPUs (/proc/interrupts has more than {} kB here)",
-                INTERRUPTS_BYTES_CHEAP / 1_000
+                INTERRUPTS_BYTES_MAX / 1_000
             )
         })
     }
@@ -223,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn a_long_table_is_left_alone_and_each_line_read_by_itself() {
+    fn large_table_is_read_by_line() {
         let directory = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| {
             let path = directory.path().join(name);
             fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
             fs::write(path, text).expect("a file");
         };
-        let padding = "NMI:  0  0   Non-maskable interrupts\n".repeat(INTERRUPTS_BYTES_CHEAP / 30);
+        let padding = "NMI:  0  0   Non-maskable interrupts\n".repeat(INTERRUPTS_BYTES_MAX / 30);
         write("proc/interrupts", &format!("{TEXT}{padding}"));
         write("sys/class/net/eth0/device/msi_irqs/38", "msix\n");
         write("sys/kernel/irq/38/per_cpu_count", "3,5000\n");

@@ -107,7 +107,7 @@ mod tests {
     use crate::collect::counters::Count;
 
     #[test]
-    fn this_machine_is_read_and_what_it_has_not_is_said() {
+    fn this_machine_is_read() {
         let mut machine = Machine::find(&Root::of_machine());
         let counters = machine.read("ctxt 5\n");
         let positive = |subject, measure| match counters.at(subject, measure) {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_machine_has_nothing_and_says_so() {
+    fn empty_machine_lists_missing_counters() {
         let directory = tempfile::tempdir().expect("a directory");
         let root = Root::at(directory.path(), directory.path());
         let mut machine = Machine::find(&root);

@@ -127,7 +127,7 @@ pub fn ticks(stat: &str) -> Option<(u64, u64)> {
 }
 
 /// `cutime + cstime` of `/proc/PID/stat`: ticks of reaped children.
-pub fn waited_ticks(stat: &str) -> Option<u64> {
+pub fn reaped_children_ticks(stat: &str) -> Option<u64> {
     Some(field(stat, 16)? + field(stat, 17)?)
 }
 
@@ -170,8 +170,14 @@ mod tests {
     #[test]
     fn parent_and_its_waiting_are_read() {
         let stat = "12 (a) b) S 7 12 12 0 -1 4194304 500 0 0 0 70 30 2 1 20 0 3 0 100 1 1";
-        assert_eq!((parent(stat), waited_ticks(stat)), (Some(7), Some(3)));
-        assert_eq!((parent("12 (a)"), waited_ticks("12 (a) S 7")), (None, None));
+        assert_eq!(
+            (parent(stat), reaped_children_ticks(stat)),
+            (Some(7), Some(3))
+        );
+        assert_eq!(
+            (parent("12 (a)"), reaped_children_ticks("12 (a) S 7")),
+            (None, None)
+        );
         assert!(ignores_children("SigIgn:\t0000000000011000\n"));
         assert!(!ignores_children(
             "SigIgn:\t0000000000001000\nSigCgt:\t0000000000010000\n"

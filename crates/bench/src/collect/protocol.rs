@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_no_table_is_passed_over() {
+    fn malformed_tables_are_skipped() {
         let mut counters = Counters::default();
         tables("Tcp: InSegs OutSegs\nTcp: 5", &mut counters);
         tables("Tcp: InSegs\nUdp: 7\nTcp: InSegs", &mut counters);

@@ -30,7 +30,7 @@ struct Reading {
     interfaces: BTreeMap<String, Interface>,
     roles: BTreeMap<Role, TreeUse>,
     counters: Counters,
-    ours: Duration,
+    collector_cpu: Duration,
 }
 
 impl Reading {
@@ -62,7 +62,11 @@ impl Reading {
             Some((name.clone(), interface::used(now, &before, span)?))
         };
         let mut counters = self.counters.since(&before.counters, span);
-        let ours = self.ours.saturating_sub(before.ours).as_secs_f64() / seconds;
+        let ours = self
+            .collector_cpu
+            .saturating_sub(before.collector_cpu)
+            .as_secs_f64()
+            / seconds;
         counters.insert(COLLECTOR.into(), [("cpus".to_owned(), ours)].into());
         Sample {
             t: (self.at - start).as_secs_f64(),
@@ -129,7 +133,7 @@ impl Sampler {
             interfaces: BTreeMap::new(),
             roles: BTreeMap::new(),
             counters: Counters::default(),
-            ours: Duration::ZERO,
+            collector_cpu: Duration::ZERO,
         };
         let tree = |(role, pid): (&Role, &u32)| (*role, Tree::follow(root, *pid));
         let schedstat = |(cpu, pid): &(usize, u32)| (*cpu, root.proc(&format!("{pid}/schedstat")));
@@ -203,7 +207,7 @@ impl Sampler {
             interfaces,
             roles,
             counters,
-            ours: own_time(),
+            collector_cpu: own_time(),
         }
     }
 
@@ -245,7 +249,7 @@ impl Sampler {
             cpus: last.cpu_uses_since(first),
             roles: last.roles.iter().map(role).collect(),
             totals: self.totals.by_subject(),
-            collector: last.ours.saturating_sub(first.ours),
+            collector: last.collector_cpu.saturating_sub(first.collector_cpu),
             left_out: self.machine.left_out().to_vec(),
             samples: self.samples,
         }
@@ -273,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_what_happened_in_it_and_what_it_cost_to_look() {
+    fn window_has_counters_and_collector_cost() {
         let role = Role::Server;
         let mut child = Command::new("cat")
             .stdin(Stdio::piped())
@@ -312,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn where_collecting_is_off_there_are_totals_and_no_rows() {
+    fn collecting_off_keeps_totals() {
         let pids = BTreeMap::new();
         let mut sampler = Sampler::start(&Root::of_machine(), &pids, Collect::Off);
         send(500);
@@ -375,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_role_that_joined_and_ended_used_is_of_the_window() {
+    fn joined_and_ended_role_is_counted() {
         let mut sampler = Sampler::start(&Root::of_machine(), &BTreeMap::new(), Collect::On);
         let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let mut child = Command::new("sh")

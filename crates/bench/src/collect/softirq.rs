@@ -26,7 +26,7 @@ pub fn softnet(text: &str, counters: &mut Counters) {
             ("softnet_processed", Some(row.processed)),
             ("softnet_dropped", Some(row.dropped)),
             ("softnet_time_squeeze", row.squeezed),
-            ("softnet_received_rps", row.steered),
+            ("softnet_received_rps", row.received_rps),
             ("softnet_flow_limit", row.flow_limit),
         ];
         let values = values.into_iter();

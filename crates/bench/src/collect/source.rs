@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_and_the_network_of_a_process_that_is_gone_say_nothing() {
+    fn missing_files_read_as_none() {
         let root = Root::of_machine();
         let mut buffer = Vec::new();
         assert_eq!(root.proc("no/such/file").read(&mut buffer), None);

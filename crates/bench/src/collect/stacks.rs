@@ -108,7 +108,7 @@ mod tests {
         \t               0 [unknown] ([unknown])\n";
 
     #[test]
-    fn stacks_are_turned_round_and_counted() {
+    fn stacks_are_folded() {
         let folded = fold(SCRIPT);
         assert_eq!(folded.samples, 3);
         assert_eq!(
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_what_is_cut_is_no_sample_too_many() {
+    fn incomplete_script_adds_no_sample() {
         assert_eq!(fold(""), Folded::default());
         let cut = fold("sh \n\tffffffff816d5614 vfs_r");
         assert_eq!((cut.samples, cut.text.as_str()), (1, "sh;vfs_r 1\n"));

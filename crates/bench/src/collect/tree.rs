@@ -13,8 +13,8 @@ use onrush_engine::clock::process_cpu_time;
 use onrush_machine::process::{self, on_cpu_and_queued};
 
 use super::process::{
-    TreeUse, children, has_ended, ignores_children, parent, switches, ticks, time_of_ticks,
-    waited_ticks,
+    TreeUse, children, has_ended, ignores_children, parent, reaped_children_ticks, switches, ticks,
+    time_of_ticks,
 };
 use super::source::{KernelFile, Root};
 use crate::limits::THREAD_ROWS_MAX;
@@ -28,12 +28,12 @@ pub struct Tree {
     /// Threads seen so far; the number of the next one.
     threads_seen: usize,
     /// Use of ended threads at their last reading.
-    gone: ThreadUse,
+    ended_use: ThreadUse,
     threads_ended: u64,
     /// CPU time of ended processes at their last reading.
-    gone_cpu: Duration,
+    ended_cpu: Duration,
     /// CPU time of ended processes that is missing in `gone_cpu` and contained in the time of reaped children.
-    unseen_cpu: Duration,
+    reaped_cpu: Duration,
     failed: u64,
     buffer: Vec<u8>,
 }
@@ -104,10 +104,10 @@ impl Tree {
             pid,
             processes: BTreeMap::new(),
             threads_seen: 0,
-            gone: ThreadUse::default(),
+            ended_use: ThreadUse::default(),
             threads_ended: 0,
-            gone_cpu: Duration::ZERO,
-            unseen_cpu: Duration::ZERO,
+            ended_cpu: Duration::ZERO,
+            reaped_cpu: Duration::ZERO,
             failed: 0,
             buffer: Vec::new(),
         }
@@ -138,13 +138,13 @@ impl Tree {
         for (_, process) in gone {
             self.forget(process);
         }
-        self.unseen_cpu = time_of_ticks(waited)
-            .saturating_sub(self.gone_cpu)
-            .max(self.unseen_cpu);
+        self.reaped_cpu = time_of_ticks(waited)
+            .saturating_sub(self.ended_cpu)
+            .max(self.reaped_cpu);
         let cpus = self.processes.values().map(|process| process.cpu);
-        total.cpu = cpus.sum::<Duration>() + self.gone_cpu + self.unseen_cpu;
+        total.cpu = cpus.sum::<Duration>() + self.ended_cpu + self.reaped_cpu;
         total.failed = self.failed;
-        let mut used = self.gone;
+        let mut used = self.ended_use;
         for thread in self
             .processes
             .values()
@@ -180,7 +180,7 @@ impl Tree {
         total.system_ticks += system;
         total.ended |= pid == self.pid && has_ended(&stat);
         process.parent = parent(&stat).unwrap_or(0);
-        let waited = waited_ticks(&stat).unwrap_or(0);
+        let waited = reaped_children_ticks(&stat).unwrap_or(0);
         // Without this clock, ticks give the same time to within 20 ms.
         let cpu = match (clock, process::ticks(&stat)) {
             (Ok(cpu), _) => cpu,
@@ -212,10 +212,10 @@ impl Tree {
     }
 
     fn forget(&mut self, process: Process) {
-        self.gone_cpu += process.cpu;
+        self.ended_cpu += process.cpu;
         self.threads_ended += process.threads.len() as u64;
         for thread in process.threads.into_values() {
-            self.gone.add(thread.used);
+            self.ended_use.add(thread.used);
         }
     }
 
@@ -231,7 +231,7 @@ impl Tree {
         }
         for id in &ended {
             if let Some(thread) = process.threads.remove(id) {
-                self.gone.add(thread.used);
+                self.ended_use.add(thread.used);
                 self.threads_ended += 1;
             }
         }
@@ -461,7 +461,7 @@ mod tests {
         }
         let after = tree.read();
         assert!(after.threads_ended > before.threads_ended);
-        assert!(tree.gone.cpu >= used.cpu && after.cpu >= before.cpu);
+        assert!(tree.ended_use.cpu >= used.cpu && after.cpu >= before.cpu);
     }
 
     fn burn() {
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn process_that_no_followed_one_waits_for_is_lost() {
+    fn unreaped_process_is_lost() {
         let root = Root::of_machine();
         let process = |pid, parent, ignores_children| {
             let process = Process {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::direction::Direction;
 use super::judge::CONFIDENCE;
 use super::verdict::{Counts, Verdict, percent, signed};
-use crate::archive::{Difference, Subject};
+use crate::archive::{Difference, SeriesId};
 
 /// Comparison of two runs.
 #[derive(Debug, Clone, Serialize)]
@@ -17,7 +17,7 @@ pub struct Comparison {
     /// Directory of the second run.
     pub b: String,
     /// Smallest relevant effect, as a share.
-    pub smallest: f64,
+    pub min_effect: f64,
     /// Number of figures judged; verdicts hold jointly over all of them.
     pub together: usize,
     /// Differences other than figures.
@@ -25,7 +25,7 @@ pub struct Comparison {
     /// Figures in the order of the first run.
     pub figures: Vec<Figure>,
     /// Changes of the references.
-    pub references: Vec<Moved>,
+    pub references: Vec<ReferenceChange>,
     /// Variants that only the first run has.
     pub only_in_a: Vec<String>,
     /// Variants that only the second run has.
@@ -39,7 +39,7 @@ pub struct Comparison {
 pub struct Figure {
     /// Work, point and variant.
     #[serde(flatten)]
-    pub subject: Subject,
+    pub subject: SeriesId,
     /// Name of the metric.
     pub metric: String,
     /// Its unit.
@@ -51,7 +51,7 @@ pub struct Figure {
     /// Rounds of the second run.
     pub b: Option<Rounds>,
     /// Comparison relative to a reference, if there is one.
-    pub beside: Option<Beside>,
+    pub beside: Option<RelativeFigure>,
     /// Ratio of the second run to the first with a 90 % interval; of the ratios to the reference if there is one.
     pub effect: Option<Effect>,
     /// The same ratio with a 95 % interval for all figures of the comparison jointly.
@@ -66,7 +66,7 @@ pub struct Figure {
 
 /// A figure relative to a reference.
 #[derive(Debug, Clone, Serialize)]
-pub struct Beside {
+pub struct RelativeFigure {
     /// The variant by which ours is divided, round by round.
     pub reference: String,
     /// Ratio in the first run, from its pairs of rounds.
@@ -79,14 +79,14 @@ pub struct Beside {
     pub alone_verdict: Verdict,
 }
 
-impl Beside {
+impl RelativeFigure {
     pub(super) fn of(
         reference: String,
         pairs: &[Vec<(f64, f64)>; 2],
         (alone, alone_verdict): (Option<Effect>, Verdict),
-    ) -> Option<Beside> {
+    ) -> Option<RelativeFigure> {
         let ratio = |pairs: &Vec<(f64, f64)>| Effect::paired(pairs, CONFIDENCE);
-        Some(Beside {
+        Some(RelativeFigure {
             reference,
             a: ratio(&pairs[0])?,
             b: ratio(&pairs[1])?,
@@ -98,10 +98,10 @@ impl Beside {
 
 /// Change of a reference between the runs.
 #[derive(Debug, Clone, Serialize)]
-pub struct Moved {
+pub struct ReferenceChange {
     /// Work, point and variant.
     #[serde(flatten)]
-    pub subject: Subject,
+    pub subject: SeriesId,
     /// Name of the metric.
     pub metric: String,
     /// Relative change of the median from the first run to the second.
@@ -112,9 +112,9 @@ pub struct Moved {
 
 /// Overall result, for the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum ComparisonStatus {
     /// No figure is worse.
-    Fine,
+    Passed,
     /// No figure is worse, but some selected figure has no verdict, or no figure could be compared.
     Untold,
     /// A figure is worse.
@@ -130,14 +130,14 @@ impl Figure {
                 ends.sort_by(f64::total_cmp);
                 format!(
                     "{} by {} ({} … {})",
-                    self.verdict.says(),
+                    self.verdict.label(),
                     percent((effect.ratio - 1.0).abs()),
                     percent(ends[0]),
                     percent(ends[1])
                 )
             }
-            (verdict, _) if self.why.is_empty() => verdict.says().to_owned(),
-            (verdict, _) => format!("{}: {}", verdict.says(), self.why),
+            (verdict, _) if self.why.is_empty() => verdict.label().to_owned(),
+            (verdict, _) => format!("{}: {}", verdict.label(), self.why),
         }
     }
 
@@ -156,23 +156,23 @@ impl Comparison {
     }
 
     /// Overall result, depending on whether figures were selected by name.
-    pub fn standing(&self, asked: Asked) -> Standing {
+    pub fn status(&self, asked: Selection) -> ComparisonStatus {
         let count = |verdict| self.counts().of_verdict(verdict);
         let not_comparable = count(Verdict::NotComparable);
         let is_nothing_told = not_comparable == self.figures.len();
         let is_some_untold = count(Verdict::CannotBeTold) + not_comparable > 0;
         match asked {
-            _ if count(Verdict::Worse) > 0 => Standing::Worse,
-            Asked::ByName if is_some_untold => Standing::Untold,
-            Asked::ByName | Asked::All if is_nothing_told => Standing::Untold,
-            Asked::ByName | Asked::All => Standing::Fine,
+            _ if count(Verdict::Worse) > 0 => ComparisonStatus::Worse,
+            Selection::ByName if is_some_untold => ComparisonStatus::Untold,
+            Selection::ByName | Selection::All if is_nothing_told => ComparisonStatus::Untold,
+            Selection::ByName | Selection::All => ComparisonStatus::Passed,
         }
     }
 }
 
 /// Whether figures were selected by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum Selection {
     /// Some were; each of them needs a verdict.
     ByName,
     /// All figures are compared.

@@ -13,19 +13,19 @@ pub(super) const CONFIDENCE: f64 = 0.90;
 
 /// Joint confidence of `Better` and `Worse` over all figures of a comparison (Bonferroni), so that forty figures of an
 /// unchanged system do not show one that is worse.
-pub(super) const CONFIDENCE_TOGETHER: f64 = 0.95;
+pub(super) const JOINT_CONFIDENCE: f64 = 0.95;
 
 /// Probability with which the recommended number of rounds suffices for an unchanged system.
 const POWER: f64 = 0.95;
 
 pub(super) struct Judge {
-    pub(super) smallest: f64,
+    pub(super) min_effect: f64,
     pub(super) together: usize,
 }
 
 /// Whether there are enough rounds for [`CONFIDENCE_TOGETHER`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Surely {
+enum HasEnoughRounds {
     Yes,
     No,
 }
@@ -64,7 +64,7 @@ impl Judge {
         let inflation = effect::inflation(&[a, b]);
         // Each run contributes its own error.
         let between = between_runs * f64::sqrt(2.0);
-        let confidence_together = 1.0 - (1.0 - CONFIDENCE_TOGETHER) / self.together.max(1) as f64;
+        let confidence_together = 1.0 - (1.0 - JOINT_CONFIDENCE) / self.together.max(1) as f64;
         let at = |confidence| Effect::independent(a, b, confidence);
         let (Some(plain), Some(plain_together)) = (at(CONFIDENCE), at(confidence_together)) else {
             return Judged::not_comparable("no rounds".into());
@@ -72,8 +72,8 @@ impl Judge {
         let effect = plain.widened(inflation, between);
         let together = plain_together.widened(inflation, between);
         let surely = match together.confidence >= confidence_together - 1e-9 {
-            true => Surely::Yes,
-            false => Surely::No,
+            true => HasEnoughRounds::Yes,
+            false => HasEnoughRounds::No,
         };
         let verdict = self.verdict(&effect, &together, surely, direction);
         let needed = self.needed(plain.width() * inflation, a.len().min(b.len()), between);
@@ -99,28 +99,28 @@ impl Judge {
         &self,
         effect: &Effect,
         together: &Effect,
-        surely: Surely,
+        surely: HasEnoughRounds,
         direction: Direction,
     ) -> Verdict {
-        let (low, high) = (1.0 - self.smallest, 1.0 + self.smallest);
+        let (low, high) = (1.0 - self.min_effect, 1.0 + self.min_effect);
         let holds = effect.confidence >= CONFIDENCE - 1e-9;
         if holds && effect.low >= low && effect.high <= high {
             return Verdict::NoDifference;
         }
         let is_outside = together.low > high || together.high < low;
-        match surely == Surely::Yes && is_outside {
+        match surely == HasEnoughRounds::Yes && is_outside {
             true if direction.is_worse(together.ratio) => Verdict::Worse,
             true => Verdict::Better,
             false => Verdict::CannotBeTold,
         }
     }
 
-    fn why(&self, effect: &Effect, surely: Surely, needed: Option<usize>) -> String {
+    fn why(&self, effect: &Effect, surely: HasEnoughRounds, needed: Option<usize>) -> String {
         let figures = self.together;
-        let is_outside = effect.low > 1.0 + self.smallest || effect.high < 1.0 - self.smallest;
+        let is_outside = effect.low > 1.0 + self.min_effect || effect.high < 1.0 - self.min_effect;
         match (is_outside, surely, needed) {
-            (true, Surely::Yes, _) => format!("with {figures} figures, one may look like this by chance"),
-            (true, Surely::No, _) => {
+            (true, HasEnoughRounds::Yes, _) => format!("with {figures} figures, one may look like this by chance"),
+            (true, HasEnoughRounds::No, _) => {
                 format!(
                     "too few rounds to be sure of one of {figures} figures; compare fewer with --only"
                 )
@@ -141,7 +141,7 @@ impl Judge {
     fn needed(&self, width: f64, rounds: usize, between: f64) -> Option<usize> {
         let reach = normal_quantile(0.5 + CONFIDENCE / 2.0);
         let error = width / 2.0 / reach;
-        let wanted = self.smallest.ln_1p() / (reach + normal_quantile(0.5 + POWER / 2.0));
+        let wanted = self.min_effect.ln_1p() / (reach + normal_quantile(0.5 + POWER / 2.0));
         let left = wanted.powi(2) - between.powi(2);
         if left <= 0.0 {
             return None;

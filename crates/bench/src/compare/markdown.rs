@@ -11,7 +11,7 @@ impl Comparison {
             "A `{}`, B `{}`: {}\n\n",
             cell(&self.a),
             cell(&self.b),
-            self.counts().says()
+            self.counts().label()
         );
         for difference in &self.differences {
             text += &format!("- not the same: {}\n", cell(&sentence(difference)));
@@ -30,7 +30,7 @@ impl Comparison {
         }
         text += &format!(
             "\nNo difference: the interval lies within {}. Better and worse: all {} figures hold together at 95 %.\n",
-            within(self.smallest),
+            within(self.min_effect),
             self.together
         );
         text

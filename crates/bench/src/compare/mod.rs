@@ -17,22 +17,24 @@ pub(crate) mod reference;
 mod text;
 pub(crate) mod verdict;
 
-pub use comparison::{Asked, Beside, Comparison, Figure, Moved, Standing};
+pub use comparison::{
+    Comparison, ComparisonStatus, Figure, ReferenceChange, RelativeFigure, Selection,
+};
 pub use direction::Direction;
 pub use verdict::{Counts, Verdict};
 
 use onrush_measure::compare::Rounds;
 
 use self::judge::{Judge, Judged};
-use crate::archive::{Difference, Entrant, Forbids, Run, Sound, is_asked};
-use crate::limits::{BETWEEN_RUNS, BETWEEN_RUNS_BESIDE, ROUNDS_COMPARED_MIN, SMALLEST_DEFAULT};
+use crate::archive::{Difference, DifferenceScope, Run, UsableRounds, VariantRows, is_selected};
+use crate::limits::{BETWEEN_RUNS, MIN_EFFECT_DEFAULT, RATIO_BETWEEN_RUNS, ROUNDS_COMPARED_MIN};
 use crate::scenario::Metric;
 
 /// Options of a comparison.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Smallest relevant effect: 0.02 is 2 %.
-    pub smallest: f64,
+    pub min_effect: f64,
     /// Compare only figures whose name, `work / variant / metric`, contains one of these; all if empty.
     pub only: Vec<String>,
     /// Measured standard deviation between runs of the same system, if known: 0.01 is 1 %.
@@ -42,7 +44,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            smallest: SMALLEST_DEFAULT,
+            min_effect: MIN_EFFECT_DEFAULT,
             only: Vec::new(),
             between_runs: None,
         }
@@ -54,12 +56,12 @@ pub fn compare(a: &Run, b: &Run, options: &Options) -> Comparison {
     let differences = a.facts.differences(&b.facts);
     let candidates = candidates(a, b, options);
     let judge = |together: usize| Judge {
-        smallest: options.smallest,
+        min_effect: options.min_effect,
         together,
     };
-    let settled: Vec<Settled<'_>> = candidates
+    let settled: Vec<PreparedFigure<'_>> = candidates
         .iter()
-        .map(|candidate| candidate.settle([a, b], &differences))
+        .map(|candidate| candidate.prepare_figure([a, b], &differences))
         .collect();
     let together = settled.iter().filter(|it| it.samples.is_ok()).count();
     let figures = settled
@@ -69,11 +71,11 @@ pub fn compare(a: &Run, b: &Run, options: &Options) -> Comparison {
     Comparison {
         a: a.name.clone(),
         b: b.name.clone(),
-        smallest: options.smallest,
+        min_effect: options.min_effect,
         together,
         differences,
         figures,
-        references: moved(a, b),
+        references: reference_changes(a, b),
         only_in_a: missing(a, b),
         only_in_b: missing(b, a),
         without_direction: without_direction(a, b),
@@ -81,18 +83,18 @@ pub fn compare(a: &Run, b: &Run, options: &Options) -> Comparison {
 }
 
 struct Candidate<'run> {
-    sides: [&'run Entrant; 2],
+    sides: [&'run VariantRows; 2],
     metric: Metric,
 }
 
 /// The figures to compare: those of our variants, or of all if there are none.
 fn candidates<'run>(a: &'run Run, b: &'run Run, options: &Options) -> Vec<Candidate<'run>> {
-    let both = a.rows.entrants.iter().filter_map(|entrant| {
+    let both = a.rows.variants.iter().filter_map(|entrant| {
         let other = b.rows.of(&entrant.subject)?;
         Some([entrant, other])
     });
-    let both: Vec<[&Entrant; 2]> = both.collect();
-    let is_ours = |sides: &[&Entrant; 2]| sides.iter().all(|side| side.is_ours);
+    let both: Vec<[&VariantRows; 2]> = both.collect();
+    let is_ours = |sides: &[&VariantRows; 2]| sides.iter().all(|side| side.is_ours);
     let any_ours = both.iter().any(is_ours);
     let mut found = Vec::new();
     for sides in both.into_iter().filter(|it| is_ours(it) || !any_ours) {
@@ -102,7 +104,7 @@ fn candidates<'run>(a: &'run Run, b: &'run Run, options: &Options) -> Vec<Candid
             .filter(|it| sides[1].metrics.contains_key(*it));
         for metric in shared.filter_map(|name| Metric::parse(name)) {
             let name = format!("{} / {}", sides[0].subject, metric.name());
-            if is_asked(&options.only, &name, &metric) {
+            if is_selected(&options.only, &name, &metric) {
                 found.push(Candidate { sides, metric });
             }
         }
@@ -112,14 +114,14 @@ fn candidates<'run>(a: &'run Run, b: &'run Run, options: &Options) -> Vec<Candid
 
 impl<'run> Candidate<'run> {
     /// The candidate with its samples, or the reason why it has none.
-    fn settle(&self, runs: [&Run; 2], differences: &[Difference]) -> Settled<'run> {
-        let sound = self.sides.map(|side| side.sound(&self.metric));
+    fn prepare_figure(&self, runs: [&Run; 2], differences: &[Difference]) -> PreparedFigure<'run> {
+        let sound = self.sides.map(|side| side.usable_rounds(&self.metric));
         let samples = self
             .forbidden(runs, differences)
             .map_or(Ok(()), Err)
             .and_then(|()| enough(&sound))
             .and_then(|()| self.samples(runs, &sound));
-        Settled {
+        PreparedFigure {
             sides: self.sides,
             metric: self.metric.clone(),
             sound,
@@ -131,7 +133,7 @@ impl<'run> Candidate<'run> {
     fn forbidden(&self, [a, b]: [&Run; 2], differences: &[Difference]) -> Option<String> {
         let machine = differences
             .iter()
-            .find(|it| it.forbids == Forbids::Everything);
+            .find(|it| it.forbids == DifferenceScope::Everything);
         if let Some(Difference { what, .. }) = machine {
             return Some(format!("another {what}"));
         }
@@ -141,7 +143,7 @@ impl<'run> Candidate<'run> {
     }
 
     /// Samples of both runs, relative to a reference if both runs contain it.
-    fn samples(&self, runs: [&Run; 2], sound: &[Sound; 2]) -> Result<Samples, String> {
+    fn samples(&self, runs: [&Run; 2], sound: &[UsableRounds; 2]) -> Result<Samples, String> {
         let subject = &self.sides[0].subject;
         let found = reference::shared(runs, subject, &self.metric, sound);
         Ok(found.map_or(Samples::Direct, |(name, pairs)| {
@@ -150,12 +152,12 @@ impl<'run> Candidate<'run> {
     }
 }
 
-fn values(sound: &Sound) -> Vec<f64> {
+fn values(sound: &UsableRounds) -> Vec<f64> {
     sound.rounds.iter().map(|(_, value)| *value).collect()
 }
 
 /// Checks that both runs have enough usable rounds: the minimum number, and more than half of all.
-fn enough(sound: &[Sound; 2]) -> Result<(), String> {
+fn enough(sound: &[UsableRounds; 2]) -> Result<(), String> {
     for (side, name) in sound.iter().zip(["A", "B"]) {
         let (good, all) = (side.rounds.len(), side.all);
         let why = side.without.unwrap_or("were measured");
@@ -181,14 +183,14 @@ enum Samples {
     Beside(String, [Vec<(f64, f64)>; 2]),
 }
 
-struct Settled<'run> {
-    sides: [&'run Entrant; 2],
+struct PreparedFigure<'run> {
+    sides: [&'run VariantRows; 2],
     metric: Metric,
-    sound: [Sound; 2],
+    sound: [UsableRounds; 2],
     samples: Result<Samples, String>,
 }
 
-impl Settled<'_> {
+impl PreparedFigure<'_> {
     fn figure(self, judge: &Judge, between_runs: Option<f64>) -> Figure {
         let direction = Direction::of(&self.metric);
         let [a, b] = self.sound.each_ref().map(|side| Rounds::of(&values(side)));
@@ -205,8 +207,8 @@ impl Settled<'_> {
                 let ratios = pairs.each_ref().map(|side| -> Vec<f64> {
                     side.iter().map(|(theirs, ours)| ours / theirs).collect()
                 });
-                beside = Beside::of(reference, &pairs, (alone.effect, alone.verdict));
-                let between = between_runs.unwrap_or(BETWEEN_RUNS_BESIDE);
+                beside = RelativeFigure::of(reference, &pairs, (alone.effect, alone.verdict));
+                let between = between_runs.unwrap_or(RATIO_BETWEEN_RUNS);
                 judge.judge(&ratios, between, direction)
             }
         };
@@ -229,8 +231,8 @@ impl Settled<'_> {
 
 /// Changes of the references between the runs, by CPU time per request: a comparison without them would attribute these
 /// to our variants.
-fn moved(a: &Run, b: &Run) -> Vec<Moved> {
-    let references = a.rows.entrants.iter().filter(|it| !it.is_ours);
+fn reference_changes(a: &Run, b: &Run) -> Vec<ReferenceChange> {
+    let references = a.rows.variants.iter().filter(|it| !it.is_ours);
     let mut found = Vec::new();
     for entrant in references {
         let Some(other) = b.rows.of(&entrant.subject) else {
@@ -241,11 +243,11 @@ fn moved(a: &Run, b: &Run) -> Vec<Moved> {
             let Some(metric @ Metric::Cpu(_)) = Metric::parse(name) else {
                 continue;
             };
-            let sides = [entrant, other].map(|side| values(&side.sound(&metric)));
+            let sides = [entrant, other].map(|side| values(&side.usable_rounds(&metric)));
             let [Some(a), Some(b)] = sides.map(|values| Rounds::of(&values)) else {
                 continue;
             };
-            found.push(Moved {
+            found.push(ReferenceChange {
                 subject: entrant.subject.clone(),
                 metric: name.clone(),
                 change: b.median / a.median - 1.0,
@@ -257,7 +259,7 @@ fn moved(a: &Run, b: &Run) -> Vec<Moved> {
 }
 
 fn missing(a: &Run, b: &Run) -> Vec<String> {
-    let all = a.rows.entrants.iter().map(|it| &it.subject);
+    let all = a.rows.variants.iter().map(|it| &it.subject);
     let missing = all.filter(|subject| b.rows.of(subject).is_none());
     missing.map(|subject| subject.to_string()).collect()
 }
@@ -265,7 +267,7 @@ fn missing(a: &Run, b: &Run) -> Vec<String> {
 /// Metrics of both runs that are not compared: metrics of collectors unless selected, and unknown metrics.
 fn without_direction(a: &Run, b: &Run) -> Vec<String> {
     let names = |run: &Run| -> std::collections::BTreeSet<String> {
-        let metrics = run.rows.entrants.iter().flat_map(|it| it.metrics.keys());
+        let metrics = run.rows.variants.iter().flat_map(|it| it.metrics.keys());
         metrics.cloned().collect()
     };
     let both = &names(a) & &names(b);

@@ -2,14 +2,14 @@
 
 use onrush_measure::compare::Rounds;
 
-use crate::archive::{Run, Sound, Subject};
+use crate::archive::{Run, SeriesId, UsableRounds};
 use crate::limits::ROUNDS_COMPARED_MIN;
 use crate::scenario::Metric;
 
 /// Values of the reference and of ours, by round.
 pub(crate) type Pairs = Vec<(f64, f64)>;
 
-pub(crate) fn pairs(theirs: &Sound, ours: &Sound) -> Pairs {
+pub(crate) fn pairs(theirs: &UsableRounds, ours: &UsableRounds) -> Pairs {
     let of_round = |number: u32| {
         let found = theirs.rounds.iter().find(|(other, _)| *other == number);
         found.map(|(_, value)| *value)
@@ -23,9 +23,9 @@ pub(crate) fn pairs(theirs: &Sound, ours: &Sound) -> Pairs {
 /// `subject` varies least.
 pub(super) fn shared(
     [a, b]: [&Run; 2],
-    subject: &Subject,
+    subject: &SeriesId,
     metric: &Metric,
-    sound: &[Sound; 2],
+    sound: &[UsableRounds; 2],
 ) -> Option<(String, [Pairs; 2])> {
     let candidates = a.rows.references(subject).filter_map(|theirs| {
         let other = b.rows.of(&theirs.subject).filter(|other| !other.is_ours)?;
@@ -33,8 +33,8 @@ pub(super) fn shared(
             return None;
         }
         let pairs = [
-            pairs(&theirs.sound(metric), &sound[0]),
-            pairs(&other.sound(metric), &sound[1]),
+            pairs(&theirs.usable_rounds(metric), &sound[0]),
+            pairs(&other.usable_rounds(metric), &sound[1]),
         ];
         let are_enough = pairs.iter().all(|it| it.len() >= ROUNDS_COMPARED_MIN);
         are_enough.then(|| (theirs.subject.variant.clone(), pairs))

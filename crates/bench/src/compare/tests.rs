@@ -88,7 +88,7 @@ fn more_of_a_rate_is_better_and_more_of_a_cost_is_worse() {
 }
 
 #[test]
-fn what_moves_the_reference_too_is_no_change_of_ours() {
+fn common_change_cancels_out() {
     let side = |seed: u64, drift: f64| {
         let drifted = |level: f64, seed: u64| around(seed, level * drift, 20);
         rows("ours", CPU, SOUND, drifted(3.0, seed))
@@ -108,7 +108,7 @@ fn what_moves_the_reference_too_is_no_change_of_ours() {
 }
 
 #[test]
-fn without_a_reference_a_small_change_cannot_be_told_and_the_reason_is_said() {
+fn small_change_without_reference_is_inconclusive() {
     let side = |seed: u64, level: f64| rows("ours", CPU, SOUND, around(seed, level, 200));
     let runs = |b: f64| [run("A", &side(1, 3.0)), run("B", &side(2, b))];
     let [a, b] = runs(3.0);
@@ -134,7 +134,7 @@ fn without_a_reference_a_small_change_cannot_be_told_and_the_reason_is_said() {
 }
 
 #[test]
-fn of_several_references_the_one_that_ours_follows_best_decides() {
+fn closest_reference_is_used() {
     let side = |seed: u64| {
         let machine = around(seed, 1.0, 20);
         let with = |level: f64| machine.iter().map(move |it| it * level);
@@ -150,12 +150,12 @@ fn of_several_references_the_one_that_ours_follows_best_decides() {
 }
 
 #[test]
-fn what_cannot_be_compared_says_why() {
+fn not_comparable_has_a_reason() {
     let good = || rows("ours", "rps", SOUND, around(1, 100.0, 9));
     let verdict = |b: &str| {
         let comparison = compare(&run("A", &good()), &run("B", b), &Options::default());
         let figure = only(&comparison).clone();
-        assert_eq!(comparison.standing(Asked::All), Standing::Untold);
+        assert_eq!(comparison.status(Selection::All), ComparisonStatus::Untold);
         (figure.verdict, figure.why)
     };
     let with = |flags: &str| rows("ours", "rps", flags, around(2, 100.0, 9));
@@ -183,7 +183,7 @@ fn what_cannot_be_compared_says_why() {
 }
 
 #[test]
-fn another_machine_forbids_everything_and_another_driver_its_variant() {
+fn machine_and_driver_differences_limit_comparison() {
     let side = |name: &str, seed: u64| {
         let ours = rows("ours", CPU, SOUND, around(seed, 3.0, 20));
         let second = rows("second", CPU, SOUND, around(seed + 1, 3.0, 20));
@@ -217,26 +217,41 @@ fn another_machine_forbids_everything_and_another_driver_its_variant() {
 }
 
 #[test]
-fn an_exit_says_whether_something_became_worse_or_what_was_asked_for_was_not_told() {
-    let standing = |metric: &str, a: f64, b: f64, asked| beside(metric, a, b).standing(asked);
-    assert_eq!(standing(CPU, 3.0, 3.0, Asked::All), Standing::Fine);
-    assert_eq!(standing(CPU, 3.0, 2.0, Asked::ByName), Standing::Fine);
-    assert_eq!(standing(CPU, 3.0, 4.0, Asked::All), Standing::Worse);
+fn status_reflects_verdicts() {
+    let standing = |metric: &str, a: f64, b: f64, asked| beside(metric, a, b).status(asked);
+    assert_eq!(
+        standing(CPU, 3.0, 3.0, Selection::All),
+        ComparisonStatus::Passed
+    );
+    assert_eq!(
+        standing(CPU, 3.0, 2.0, Selection::ByName),
+        ComparisonStatus::Passed
+    );
+    assert_eq!(
+        standing(CPU, 3.0, 4.0, Selection::All),
+        ComparisonStatus::Worse
+    );
     // 2 % is the boundary between both verdicts.
-    assert_eq!(standing(CPU, 3.0, 3.06, Asked::All), Standing::Fine);
-    assert_eq!(standing(CPU, 3.0, 3.06, Asked::ByName), Standing::Untold);
+    assert_eq!(
+        standing(CPU, 3.0, 3.06, Selection::All),
+        ComparisonStatus::Passed
+    );
+    assert_eq!(
+        standing(CPU, 3.0, 3.06, Selection::ByName),
+        ComparisonStatus::Untold
+    );
     let nothing = compare(
         &run("A", &rows("ours", CPU, SOUND, around(1, 3.0, 9))),
         &run("B", &rows("others", CPU, SOUND, around(1, 3.0, 9))),
         &Options::default(),
     );
-    assert_eq!(nothing.standing(Asked::All), Standing::Untold);
+    assert_eq!(nothing.status(Selection::All), ComparisonStatus::Untold);
     assert_eq!(nothing.only_in_a, ["w / ours"]);
     assert_eq!(nothing.only_in_b, ["w / others"]);
 }
 
 #[test]
-fn only_what_was_asked_for_is_judged_and_peers_where_nothing_is_ours() {
+fn selection_limits_judged_figures() {
     let side = |seed: u64| {
         rows("ours", CPU, SOUND, around(seed, 3.0, 20))
             + &rows("ours", "rps", SOUND, around(seed + 1, 3.0, 20))
@@ -269,7 +284,7 @@ fn only_what_was_asked_for_is_judged_and_peers_where_nothing_is_ours() {
 }
 
 #[test]
-fn many_figures_of_few_rounds_are_not_called_worse() {
+fn many_figures_need_joint_confidence() {
     // For a single figure, five higher rounds after five lower ones suffice for 90 %; of forty figures, one looks like
     // this by chance.
     let side = |factor: f64| -> String {
@@ -296,7 +311,7 @@ fn many_figures_of_few_rounds_are_not_called_worse() {
 }
 
 #[test]
-fn the_same_comparison_says_the_same_in_every_form() {
+fn all_output_formats_agree() {
     let comparison = beside(CPU, 3.0, 3.6);
     let words = comparison.figures[0].words();
     let markdown = comparison.to_markdown();

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::comparison::{Comparison, Figure, Moved};
+use super::comparison::{Comparison, Figure, ReferenceChange};
 use super::verdict::signed;
-use crate::archive::{Difference, Forbids, Subject};
+use crate::archive::{Difference, DifferenceScope, SeriesId};
 use crate::report::number;
 
 /// Names listed of each kind; the JSON has all.
@@ -16,14 +16,14 @@ impl fmt::Display for Comparison {
         write_differences(out, &self.differences)?;
         write_missing(out, "A", &self.only_in_a)?;
         write_missing(out, "B", &self.only_in_b)?;
-        let mut before: Option<&Subject> = None;
+        let mut before: Option<&SeriesId> = None;
         for figure in &self.figures {
             write_heads(out, before, &figure.subject)?;
             before = Some(&figure.subject);
             write_figure(out, figure)?;
         }
         write_references(out, &self.references)?;
-        writeln!(out, "\n{}", self.counts().says())?;
+        writeln!(out, "\n{}", self.counts().label())?;
         self.write_legend(out)
     }
 }
@@ -36,7 +36,7 @@ impl Comparison {
                 "Changes are B relative to A with their 90 % interval; no difference: the interval is within {}. \
                  Better and worse are given where all figures judged ({}) hold together at 95 %, \
                  with that interval.",
-                within(self.smallest),
+                within(self.min_effect),
                 self.together
             )?;
         }
@@ -86,9 +86,9 @@ pub(super) fn sentence(difference: &Difference) -> String {
         forbids,
     } = difference;
     let forbids = match forbids {
-        Forbids::Everything => ": cannot be compared",
-        Forbids::Variant => ": this variant cannot be compared",
-        Forbids::Nothing => "",
+        DifferenceScope::Everything => ": cannot be compared",
+        DifferenceScope::Variant => ": this variant cannot be compared",
+        DifferenceScope::Nothing => "",
     };
     format!("{what}: {a:?} and {b:?}{forbids}")
 }
@@ -103,10 +103,10 @@ fn write_missing(out: &mut fmt::Formatter<'_>, side: &str, names: &[String]) -> 
 /// Headings before the first figure of a work and of a variant.
 fn write_heads(
     out: &mut fmt::Formatter<'_>,
-    before: Option<&Subject>,
-    subject: &Subject,
+    before: Option<&SeriesId>,
+    subject: &SeriesId,
 ) -> fmt::Result {
-    if before.is_none_or(|before| !before.is_beside(subject)) {
+    if before.is_none_or(|before| !before.is_same_work(subject)) {
         writeln!(out, "\n{}", subject.place())?;
     }
     match before {
@@ -134,7 +134,7 @@ fn write_figure(out: &mut fmt::Formatter<'_>, figure: &Figure) -> fmt::Result {
     writeln!(out, "{}", line.trim_end())
 }
 
-fn write_references(out: &mut fmt::Formatter<'_>, references: &[Moved]) -> fmt::Result {
+fn write_references(out: &mut fmt::Formatter<'_>, references: &[ReferenceChange]) -> fmt::Result {
     if references.is_empty() {
         return Ok(());
     }

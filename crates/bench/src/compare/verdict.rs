@@ -20,7 +20,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict as text.
-    pub fn says(self) -> &'static str {
+    pub fn label(self) -> &'static str {
         match self {
             Verdict::NoDifference => "no difference",
             Verdict::Better => "better",
@@ -60,10 +60,10 @@ impl Counts {
     }
 
     /// Non-zero counts as text, the worst first: `2 worse, 5 no difference`.
-    pub fn says(&self) -> String {
+    pub fn label(&self) -> String {
         let any = self.0.iter().filter(|(_, count)| *count > 0);
         let parts: Vec<String> = any
-            .map(|(verdict, count)| format!("{count} {}", verdict.says()))
+            .map(|(verdict, count)| format!("{count} {}", verdict.label()))
             .collect();
         match parts.is_empty() {
             true => "no figure is in both runs".to_owned(),

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::archive::{RAW, Run, Unusable};
+use crate::archive::{RAW, ReadError, Run};
 use crate::limits::{HISTORY_DEPTH_MAX, HISTORY_ENTRIES_MAX, HISTORY_RUNS_MAX, OUTPUT_BYTES_MAX};
 
 /// A result with its date.
 #[derive(Debug, Clone)]
-pub struct Dated {
+pub struct DatedRun {
     /// The result.
     pub run: Run,
     /// Date, optionally with a time: `2026-11-21` or `2026-11-21-091500`.
@@ -21,9 +21,9 @@ pub struct Dated {
 
 /// Results found below a folder.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct FoundRuns {
     /// Results sorted by date, then by name.
-    pub runs: Vec<Dated>,
+    pub runs: Vec<DatedRun>,
     /// Results that could not be read, with reasons.
     pub left_out: Vec<String>,
 }
@@ -32,12 +32,12 @@ pub struct Found {
 ///
 /// # Errors
 /// If the folder cannot be listed, or contains more results than the limit.
-pub fn find(folder: &Path) -> Result<Found, Unusable> {
+pub fn find(folder: &Path) -> Result<FoundRuns, ReadError> {
     let mut directories = Vec::new();
-    let mut found = Found::default();
+    let mut found = FoundRuns::default();
     walk(folder, 0, &mut directories, &mut found.left_out)?;
     if directories.len() > HISTORY_RUNS_MAX {
-        return Err(Unusable::TooMany {
+        return Err(ReadError::TooMany {
             path: folder.to_owned(),
             what: format!(
                 "{} results: expected at most {HISTORY_RUNS_MAX}; name a folder with fewer of them",
@@ -64,15 +64,15 @@ fn walk(
     depth: usize,
     found: &mut Vec<PathBuf>,
     left_out: &mut Vec<String>,
-) -> Result<(), Unusable> {
-    let unlisted = |error| Unusable::Unlisted(folder.to_owned(), error);
+) -> Result<(), ReadError> {
+    let unlisted = |error| ReadError::Unlisted(folder.to_owned(), error);
     if folder.join(RAW).is_file() {
         found.push(folder.to_owned());
     }
     let mut below = Vec::new();
     for (at, entry) in fs::read_dir(folder).map_err(unlisted)?.enumerate() {
         if at == HISTORY_ENTRIES_MAX {
-            return Err(Unusable::TooMany {
+            return Err(ReadError::TooMany {
                 path: folder.to_owned(),
                 what: format!(
                     "more than {HISTORY_ENTRIES_MAX} entries: expected a folder of results"
@@ -89,8 +89,8 @@ fn walk(
         true => below
             .iter()
             .try_for_each(|it| match walk(it, depth + 1, found, left_out) {
-                Err(error @ Unusable::Unlisted(..)) => {
-                    left_out.push(chain(&error));
+                Err(error @ ReadError::Unlisted(..)) => {
+                    left_out.push(error_with_source(&error));
                     Ok(())
                 }
                 walked => walked,
@@ -99,8 +99,8 @@ fn walk(
     }
 }
 
-fn dated(directory: &Path) -> Result<Dated, String> {
-    let run = Run::read(directory).map_err(|error| chain(&error))?;
+fn dated(directory: &Path) -> Result<DatedRun, String> {
+    let run = Run::read(directory).map_err(|error| error_with_source(&error))?;
     let date = started(directory)
         .or_else(|| date_in(&run.name))
         .ok_or_else(|| {
@@ -110,14 +110,14 @@ fn dated(directory: &Path) -> Result<Dated, String> {
             )
         })?;
     let experiment = run.facts.experiment();
-    Ok(Dated {
+    Ok(DatedRun {
         experiment: experiment.unwrap_or_else(|| "an experiment without a name".into()),
         date,
         run,
     })
 }
 
-fn chain(error: &Unusable) -> String {
+fn error_with_source(error: &ReadError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
@@ -125,13 +125,13 @@ fn chain(error: &Unusable) -> String {
 }
 
 #[derive(Deserialize)]
-struct Began {
+struct StartTime {
     started: String,
 }
 
 fn started(directory: &Path) -> Option<String> {
     let text = onrush_file::read_text(&directory.join("result.json"), OUTPUT_BYTES_MAX).ok()?;
-    let began: Began = serde_json::from_str(&text).ok()?;
+    let began: StartTime = serde_json::from_str(&text).ok()?;
     date_in(&began.started).map(|_| began.started)
 }
 
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_stand_in_names_and_times_behind_them() {
+    fn dates_are_parsed_from_names() {
         for (name, date) in [
             ("runs/2026-11-21-first-light-1", Some("2026-11-21")),
             (

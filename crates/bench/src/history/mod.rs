@@ -11,9 +11,9 @@ mod page;
 mod series;
 mod text;
 
-pub use find::{Dated, Found, find};
+pub use find::{DatedRun, FoundRuns, find};
 pub use options::Options;
-pub use series::{Behind, ChangePoint, Point, Series};
+pub use series::{ChangePoint, LastChange, Point, Series};
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use self::series::series;
-use crate::archive::Unusable;
+use crate::archive::ReadError;
 
 /// History of all runs below a folder.
 #[derive(Debug, Clone, Serialize)]
@@ -52,16 +52,16 @@ pub struct History {
 ///
 /// # Errors
 /// If the folder cannot be listed, contains too many results, or none that can be read.
-pub fn history(folder: &Path, options: &Options) -> Result<History, Unusable> {
+pub fn history(folder: &Path, options: &Options) -> Result<History, ReadError> {
     let found = find(folder)?;
     if found.runs.is_empty() && found.left_out.is_empty() {
-        return Err(Unusable::NoResults(folder.to_owned()));
+        return Err(ReadError::NoResults(folder.to_owned()));
     }
     Ok(of(&folder.display().to_string(), &found, options))
 }
 
-fn of(folder: &str, found: &Found, options: &Options) -> History {
-    let days = |run: &Dated| run.date.chars().take(10).collect::<String>();
+fn of(folder: &str, found: &FoundRuns, options: &Options) -> History {
+    let days = |run: &DatedRun| run.date.chars().take(10).collect::<String>();
     let ends = found.runs.first().zip(found.runs.last());
     History {
         schema: 1,
@@ -71,14 +71,14 @@ fn of(folder: &str, found: &Found, options: &Options) -> History {
         machines: machines(&found.runs),
         left_out: found.left_out.clone(),
         confidence: options.confidence,
-        smallest: options.smallest,
+        smallest: options.min_effect,
         runs_min: onrush_measure::change::values_min(options.confidence),
         series: series(&found.runs, options),
     }
 }
 
-fn machines(runs: &[Dated]) -> Vec<String> {
-    let mut last: BTreeMap<&str, &Dated> = BTreeMap::new();
+fn machines(runs: &[DatedRun]) -> Vec<String> {
+    let mut last: BTreeMap<&str, &DatedRun> = BTreeMap::new();
     let mut said = Vec::new();
     for run in runs {
         let Some(before) = last.insert(&run.experiment, run) else {
@@ -103,8 +103,8 @@ fn machines(runs: &[Dated]) -> Vec<String> {
 
 impl History {
     /// Whether the last change of some series is for the worse and not a known one.
-    pub fn is_behind_worse(&self) -> bool {
-        self.series.iter().any(|it| it.behind == Behind::Worse)
+    pub fn has_new_regression(&self) -> bool {
+        self.series.iter().any(|it| it.behind == LastChange::Worse)
     }
 
     /// The history as JSON.

@@ -1,12 +1,12 @@
 //! Options of a history.
 
-use crate::limits::SMALLEST_DEFAULT;
+use crate::limits::MIN_EFFECT_DEFAULT;
 
 /// Options of a history.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Smallest relevant change: 0.02 is 2 %.
-    pub smallest: f64,
+    pub min_effect: f64,
     /// Required confidence of a change.
     pub confidence: f64,
     /// Only series whose name, `experiment / work / variant / metric`, contains one of these; all if empty.
@@ -18,7 +18,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            smallest: SMALLEST_DEFAULT,
+            min_effect: MIN_EFFECT_DEFAULT,
             // High, because a history is inspected often and has many series.
             confidence: 0.99,
             only: Vec::new(),

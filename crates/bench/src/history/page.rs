@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use onrush_chart::{Axis, Line, Plot, Scale, Size, Stack, escape, figure, plain_number};
+use onrush_chart::{Axis, Line, LineChart, Scale, Size, Stack, escape, figure, plain_number};
 
 use super::History;
 use super::series::{Point, Series};
@@ -98,7 +98,7 @@ fn chart(series: &Series) -> String {
         ranges: Vec::new(),
     };
     let last = at(points.len() - 1);
-    let plot = Plot {
+    let plot = LineChart {
         title: series.name(),
         description: format!("{} runs; {described}", points.len()),
         x: Axis {

@@ -7,9 +7,9 @@ use onrush_measure::compare::Rounds;
 use onrush_measure::effect::Effect;
 use serde::Serialize;
 
-use super::find::Dated;
+use super::find::DatedRun;
 use super::options::Options;
-use crate::archive::{Entrant, Machine, Sound, Subject, is_asked};
+use crate::archive::{Machine, SeriesId, UsableRounds, VariantRows, is_selected};
 use crate::compare::Direction;
 use crate::compare::reference::{Pairs, closest, pairs};
 use crate::compare::verdict::percent;
@@ -23,7 +23,7 @@ pub struct Series {
     pub experiment: String,
     /// Work, point and variant.
     #[serde(flatten)]
-    pub subject: Subject,
+    pub subject: SeriesId,
     /// Name of the metric.
     pub metric: String,
     /// Unit of the values; empty for ratios.
@@ -37,7 +37,7 @@ pub struct Series {
     /// Changes of the series.
     pub changes: Vec<ChangePoint>,
     /// Kind of the last change.
-    pub behind: Behind,
+    pub behind: LastChange,
 }
 
 /// One run of a series.
@@ -77,7 +77,7 @@ pub struct ChangePoint {
 /// Kind of a series' last change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Behind {
+pub enum LastChange {
     /// No change, or a known one.
     Nothing,
     /// A change for the better.
@@ -113,12 +113,12 @@ impl ChangePoint {
 }
 
 /// Identifies a series: experiment, machine, subject and metric.
-type Key<'run> = (&'run str, &'run Machine, &'run Subject, &'run str);
+type Key<'run> = (&'run str, &'run Machine, &'run SeriesId, &'run str);
 
-pub(super) fn series(runs: &[Dated], options: &Options) -> Vec<Series> {
-    let mut together: BTreeMap<Key<'_>, Vec<(&Dated, &Entrant)>> = BTreeMap::new();
+pub(super) fn series(runs: &[DatedRun], options: &Options) -> Vec<Series> {
+    let mut together: BTreeMap<Key<'_>, Vec<(&DatedRun, &VariantRows)>> = BTreeMap::new();
     for run in runs {
-        for entrant in run.run.rows.entrants.iter().filter(|it| it.is_ours) {
+        for entrant in run.run.rows.variants.iter().filter(|it| it.is_ours) {
             for metric in entrant.metrics.keys() {
                 let machine = &run.run.facts.machine;
                 let key = (&run.experiment[..], machine, &entrant.subject, &metric[..]);
@@ -130,7 +130,7 @@ pub(super) fn series(runs: &[Dated], options: &Options) -> Vec<Series> {
     all.filter_map(|((experiment, _, subject, metric), members)| {
         let name = format!("{experiment} / {subject} / {metric}");
         let metric = Metric::parse(metric)?;
-        if !is_asked(&options.only, &name, &metric) {
+        if !is_selected(&options.only, &name, &metric) {
             return None;
         }
         one(experiment, &metric, &members, options)
@@ -141,12 +141,12 @@ pub(super) fn series(runs: &[Dated], options: &Options) -> Vec<Series> {
 fn one(
     experiment: &str,
     metric: &Metric,
-    members: &[(&Dated, &Entrant)],
+    members: &[(&DatedRun, &VariantRows)],
     options: &Options,
 ) -> Option<Series> {
-    let standing: Vec<(&Dated, &Entrant, Sound)> = members
+    let standing: Vec<(&DatedRun, &VariantRows, UsableRounds)> = members
         .iter()
-        .map(|(run, entrant)| (*run, *entrant, entrant.sound(metric)))
+        .map(|(run, entrant)| (*run, *entrant, entrant.usable_rounds(metric)))
         .filter(|(.., sound)| {
             sound.rounds.len() >= HISTORY_ROUNDS_MIN && 2 * sound.rounds.len() > sound.all
         })
@@ -183,7 +183,7 @@ fn one(
     let medians: Vec<f64> = points.iter().map(|point| point.value).collect();
     let found: Vec<ChangePoint> = changes(&medians, options.confidence)
         .into_iter()
-        .filter(|change| (change.effect.ratio - 1.0).abs() >= options.smallest)
+        .filter(|change| (change.effect.ratio - 1.0).abs() >= options.min_effect)
         .map(|change| change_point(&change, &points, direction))
         .collect();
     Some(Series {
@@ -217,33 +217,36 @@ fn change_point(change: &Change, points: &[Point], direction: Direction) -> Chan
     }
 }
 
-fn behind(last: Option<&ChangePoint>, options: &Options) -> Behind {
+fn behind(last: Option<&ChangePoint>, options: &Options) -> LastChange {
     let is_known =
         |change: &ChangePoint| options.since.as_ref().is_some_and(|day| change.date < *day);
     match last {
-        Some(change) if is_known(change) => Behind::Nothing,
-        Some(change) if change.is_worse => Behind::Worse,
-        Some(_) => Behind::Better,
-        None => Behind::Nothing,
+        Some(change) if is_known(change) => LastChange::Nothing,
+        Some(change) if change.is_worse => LastChange::Worse,
+        Some(_) => LastChange::Better,
+        None => LastChange::Nothing,
     }
 }
 
 /// The reference that all runs of a series contain unchanged, with its pairs in each run. Of several, the one whose
 /// ratio to the series varies least.
-fn beside(metric: &Metric, standing: &[(&Dated, &Entrant, Sound)]) -> Option<(String, Vec<Pairs>)> {
+fn beside(
+    metric: &Metric,
+    standing: &[(&DatedRun, &VariantRows, UsableRounds)],
+) -> Option<(String, Vec<Pairs>)> {
     let (first, entrant, _) = standing.first()?;
     let candidates = first
         .run
         .rows
         .references(&entrant.subject)
         .filter_map(|theirs| {
-            let pairs_of = |(run, _, sound): &(&Dated, &Entrant, Sound)| {
+            let pairs_of = |(run, _, sound): &(&DatedRun, &VariantRows, UsableRounds)| {
                 let other = run.run.rows.of(&theirs.subject).filter(|it| !it.is_ours)?;
                 let is_same = first
                     .run
                     .facts
                     .is_same_reference(&run.run.facts, &theirs.subject);
-                let pairs = pairs(&other.sound(metric), sound);
+                let pairs = pairs(&other.usable_rounds(metric), sound);
                 (is_same && pairs.len() >= HISTORY_ROUNDS_MIN).then_some(pairs)
             };
             let all: Option<Vec<Pairs>> = standing.iter().map(pairs_of).collect();

@@ -75,7 +75,7 @@ fn worse_from(first: usize) -> impl Fn(usize) -> (f64, f64) {
 }
 
 #[test]
-fn a_change_for_the_worse_is_found_at_its_run_and_said_in_every_form() {
+fn regression_is_reported_in_all_formats() {
     let folder = Folder::new();
     folder.days(16, worse_from(12));
     let found = folder.history(&Options::default());
@@ -91,8 +91,8 @@ fn a_change_for_the_worse_is_found_at_its_run_and_said_in_every_form() {
         "{change:?}"
     );
     assert!((change.effect.ratio - 1.1).abs() < 0.02 && change.confidence >= 0.99);
-    assert_eq!(series.behind, Behind::Worse);
-    assert!(found.is_behind_worse());
+    assert_eq!(series.behind, LastChange::Worse);
+    assert!(found.has_new_regression());
     let words = change.words();
     assert!(found.to_string().contains(&words), "{found}");
     assert!(found.to_markdown().contains(&words));
@@ -109,7 +109,7 @@ fn a_change_for_the_worse_is_found_at_its_run_and_said_in_every_form() {
 }
 
 #[test]
-fn what_moved_the_reference_too_is_no_change() {
+fn common_change_is_not_reported() {
     let folder = Folder::new();
     folder.days(16, |day| {
         let machine = if day < 8 { 1.0 } else { 1.3 };
@@ -117,11 +117,11 @@ fn what_moved_the_reference_too_is_no_change() {
     });
     let found = folder.history(&Options::default());
     assert_eq!(found.series[0].changes.len(), 0, "{found}");
-    assert!(!found.is_behind_worse());
+    assert!(!found.has_new_regression());
 }
 
 #[test]
-fn a_change_that_is_known_better_or_taken_back_is_no_news() {
+fn known_or_reverted_change_is_not_new() {
     let folder = Folder::new();
     folder.days(16, worse_from(8));
     let known = Options {
@@ -130,15 +130,15 @@ fn a_change_that_is_known_better_or_taken_back_is_no_news() {
     };
     let found = folder.history(&known);
     assert_eq!(
-        (found.series[0].changes.len(), found.is_behind_worse()),
+        (found.series[0].changes.len(), found.has_new_regression()),
         (1, false)
     );
     let better = Folder::new();
     better.days(16, |day| (if day < 8 { 3.3 } else { 3.0 }, 5.0));
     let found = better.history(&Options::default());
-    assert_eq!(found.series[0].behind, Behind::Better);
+    assert_eq!(found.series[0].behind, LastChange::Better);
     let small = Options {
-        smallest: 0.2,
+        min_effect: 0.2,
         ..Options::default()
     };
     assert_eq!(better.history(&small).series[0].changes.len(), 0);
@@ -152,11 +152,14 @@ fn a_change_that_is_known_better_or_taken_back_is_no_news() {
         .iter()
         .map(|it| it.is_worse)
         .collect();
-    assert_eq!((ways, found.is_behind_worse()), (vec![true, false], false));
+    assert_eq!(
+        (ways, found.has_new_regression()),
+        (vec![true, false], false)
+    );
 }
 
 #[test]
-fn another_machine_has_a_series_of_its_own_and_is_said() {
+fn other_machine_starts_a_series() {
     let folder = Folder::new();
     folder.days(8, |_| (3.0, 5.0));
     for day in 9..17 {
@@ -181,7 +184,7 @@ fn another_machine_has_a_series_of_its_own_and_is_said() {
 }
 
 #[test]
-fn what_cannot_be_read_is_left_out_with_its_file_and_line() {
+fn unreadable_results_are_listed() {
     let folder = Folder::new();
     folder.days(3, |_| (3.0, 5.0));
     folder.write("2026-11-04-cut", "raw.csv", "round,work\n");

@@ -13,7 +13,7 @@ pub struct Cost {
     /// Cost of the program under test; `None` if unknown, and then it is not a limit.
     pub application: Option<RoleCost>,
     /// Costs of other programs, which count if they run on the machine.
-    pub beside: BTreeMap<Role, RoleCost>,
+    pub other_programs: BTreeMap<Role, RoleCost>,
     /// Share of their CPUs' time that programs get when the CPUs are saturated; interrupts, timers and scheduling take
     /// the rest.
     pub usable: f64,
@@ -34,7 +34,7 @@ impl Default for Cost {
     fn default() -> Cost {
         Cost {
             application: None,
-            beside: BTreeMap::new(),
+            other_programs: BTreeMap::new(),
             usable: 1.0,
             connections: 0,
             exchange: Exchange::default(),
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_is_stated_for_a_hundred_connections_of_a_cpu_and_doubles_with_four_times_as_many() {
+    fn growth_follows_square_root_of_connections() {
         assert_eq!(growth(0, 2), 1.0);
         assert_eq!(growth(100, 1), 1.0);
         assert_eq!(growth(400, 1), 2.0);

@@ -78,7 +78,8 @@ impl CostFile {
             set(&mut application.waking_us, self.application.waking_us);
         }
         if let Some(client_us) = self.client_us {
-            cost.beside.insert(Role::Client, RoleCost::fixed(client_us));
+            cost.other_programs
+                .insert(Role::Client, RoleCost::fixed(client_us));
         }
         set(&mut cost.connections, self.connections);
         cost.client_rps_max = self.client_rps_max.or(cost.client_rps_max);
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_file_says_replaces_what_was_known_and_nothing_else() {
+    fn cost_file_overrides_given_costs_only() {
         let file = parse(
             "c.toml",
             "application_us = 8\nstack_us = 1.5\npackets_in = 2",

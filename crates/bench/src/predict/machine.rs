@@ -11,7 +11,7 @@ use onrush_machine::cpus::CpuSet;
 pub struct Machine {
     nodes: Vec<CpuSet>,
     application: CpuSet,
-    beside: BTreeMap<Role, CpuSet>,
+    other_programs: BTreeMap<Role, CpuSet>,
     interfaces: Vec<Interface>,
     packets_max: Option<f64>,
     clients: u32,
@@ -72,7 +72,7 @@ impl Machine {
         Ok(Machine {
             nodes,
             application,
-            beside: BTreeMap::new(),
+            other_programs: BTreeMap::new(),
             interfaces: Vec::new(),
             packets_max: None,
             clients: 1,
@@ -86,9 +86,9 @@ impl Machine {
     }
 
     /// Adds another program.
-    pub fn with_beside(mut self, role: Role, cpus: CpuSet) -> Result<Machine, String> {
+    pub fn with_program(mut self, role: Role, cpus: CpuSet) -> Result<Machine, String> {
         let cpus = self.own(role.name(), cpus)?;
-        self.beside.insert(role, cpus);
+        self.other_programs.insert(role, cpus);
         Ok(self)
     }
 
@@ -165,8 +165,8 @@ impl Machine {
     }
 
     /// Other programs on this machine with their CPUs.
-    pub fn beside(&self) -> &BTreeMap<Role, CpuSet> {
-        &self.beside
+    pub fn other_programs(&self) -> &BTreeMap<Role, CpuSet> {
+        &self.other_programs
     }
 
     /// Interfaces; without one, clients use loopback.
@@ -210,7 +210,7 @@ mod tests {
         let errors = [
             machine.clone().with_application(cpus("4")),
             machine.clone().with_application(cpus("")),
-            machine.clone().with_beside(Role::Client, cpus("0-4")),
+            machine.clone().with_program(Role::Client, cpus("0-4")),
             machine.clone().with_interface(interface(4, "")),
             machine.clone().with_interface(interface(0, "3-4")),
             Machine::of_nodes(vec![cpus("0-1"), cpus("1-2")]),

@@ -87,7 +87,7 @@ fn machine_of(section: &Section<'_>) -> Read<Machine> {
         for role in Role::ALL {
             if let Some(list) = beside.text(role.name())? {
                 let set = cpus(section.source, &list)?;
-                machine = placed(section.source, list.span, machine.with_beside(role, set))?;
+                machine = placed(section.source, list.span, machine.with_program(role, set))?;
             }
         }
     }

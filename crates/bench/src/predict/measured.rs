@@ -11,7 +11,7 @@ use crate::scenario::{self, Experiment, Role, Variant, Work};
 use onrush_machine::cpus::CpuSet;
 
 /// Values with these names describe how much of the machine a work uses, not what it is.
-const NAMES_OF_ROOM: [&str; 6] = [
+const CAPACITY_VALUES: [&str; 6] = [
     "cores",
     "count",
     "cpus",
@@ -38,7 +38,7 @@ pub struct Measured {
     /// Requests per second.
     pub rps: f64,
     /// Whether other programs disturbed the rounds.
-    pub quiet: Quiet,
+    pub quiet: Disturbance,
 }
 
 /// Resource use of one role.
@@ -52,7 +52,7 @@ pub struct RoleMeasured {
 
 /// Whether other programs disturbed the rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quiet {
+pub enum Disturbance {
     /// Only undisturbed rounds are used.
     Undisturbed,
     /// All rounds were disturbed, so the rate is that of the remaining capacity.
@@ -221,10 +221,10 @@ fn row(
 }
 
 /// Median of the undisturbed rounds, or of all valid ones if there are none.
-fn median(values: &Values) -> Option<(f64, Quiet)> {
+fn median(values: &Values) -> Option<(f64, Disturbance)> {
     let (values, quiet) = match values.undisturbed.is_empty() {
-        false => (&values.undisturbed, Quiet::Undisturbed),
-        true => (&values.valid, Quiet::Disturbed),
+        false => (&values.undisturbed, Disturbance::Undisturbed),
+        true => (&values.valid, Disturbance::Disturbed),
     };
     let rounds = onrush_measure::compare::Rounds::of(values)?;
     Some((rounds.median, quiet))
@@ -246,7 +246,7 @@ fn series(variant: &Variant) -> String {
     let set = variant
         .set
         .iter()
-        .filter(|(name, _)| !NAMES_OF_ROOM.contains(&name.as_str()))
+        .filter(|(name, _)| !CAPACITY_VALUES.contains(&name.as_str()))
         .map(|(name, value)| format!("{name}={value}"));
     let parts: BTreeSet<String> = programs.chain(set).collect();
     let parts: Vec<String> = parts.into_iter().collect();
@@ -322,7 +322,7 @@ name = "v"
         assert_eq!(rows.len(), 1, "the paced work says nothing");
         assert_eq!(
             (row.rps, row.connections, row.quiet),
-            (200.0, 30, Quiet::Undisturbed)
+            (200.0, 30, Disturbance::Undisturbed)
         );
         assert_eq!(row.under_test, Role::Server);
         assert_eq!(row.roles[&Role::Server].us, 4.0);
@@ -365,7 +365,7 @@ name = "v"
     }
 
     #[test]
-    fn what_is_no_result_is_an_error_with_its_file() {
+    fn invalid_result_names_file() {
         let good = raw(&[
             "true,false rps,100",
             "true,false client.cpu_us_per_request,2",

@@ -21,7 +21,7 @@ pub mod rows;
 
 mod fit;
 
-pub mod check;
+pub mod cross_validation;
 
 pub mod measured;
 pub mod series;

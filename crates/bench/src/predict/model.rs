@@ -18,7 +18,7 @@ use onrush_machine::cpus::CpuSet;
 const BATCH_PACKETS: f64 = 64.0;
 /// Share of a saturated CPU for packets if they wake a program there: the kernel then processes packets in ksoftirqd,
 /// which the scheduler treats like the program.
-const SHARE_BESIDE_A_PROGRAM: f64 = 0.5;
+const KSOFTIRQD_SHARE: f64 = 0.5;
 const MICROSECONDS: f64 = 1e6;
 
 /// Bottlenecks of the model.
@@ -168,7 +168,7 @@ impl PacketWork {
 
     fn limits(&self, machine: &Machine) -> Vec<Limit> {
         let programs = machine
-            .beside()
+            .other_programs()
             .values()
             .fold(machine.application().clone(), |all, cpus| all.union(cpus));
         let mut limits = Vec::new();
@@ -180,7 +180,7 @@ impl PacketWork {
             }
             let beside = self.wakes.contains(cpu) && programs.contains(cpu);
             let (share, what) = match beside {
-                true => (SHARE_BESIDE_A_PROGRAM, ", and shares it with a program"),
+                true => (KSOFTIRQD_SHARE, ", and shares it with a program"),
                 false => (1.0, ""),
             };
             limits.push(Limit {
@@ -239,7 +239,7 @@ impl PacketParts {
                 (false, false) => 0.0,
             },
             share: match stays && machine.application().contains(queue.irq_cpu) {
-                true => SHARE_BESIDE_A_PROGRAM,
+                true => KSOFTIRQD_SHARE,
                 false => 1.0,
             },
         }
@@ -301,15 +301,15 @@ fn programs<'a>(machine: &'a Machine, cost: &Cost) -> Vec<OnCpus<'a>> {
         .application
         .as_ref()
         .map(|of_role| (None, machine.application(), of_role));
-    let beside = machine.beside().iter().filter_map(|(role, cpus)| {
-        let of_role = cost.beside.get(role)?;
+    let beside = machine.other_programs().iter().filter_map(|(role, cpus)| {
+        let of_role = cost.other_programs.get(role)?;
         Some((Some(*role), cpus, of_role))
     });
     let all: Vec<(Option<Role>, &CpuSet, &RoleCost)> =
         application.into_iter().chain(beside).collect();
     let on = |(role, cpus, of_role): &(Option<Role>, &'a CpuSet, &RoleCost)| {
         let others = all.iter().filter(|other| other.0 != *role);
-        let crossing = mean_crossing(cpus, others.map(|other| other.1));
+        let crossing = cross_cpu_share(cpus, others.map(|other| other.1));
         OnCpus {
             role: *role,
             cpus,
@@ -321,7 +321,7 @@ fn programs<'a>(machine: &'a Machine, cost: &Cost) -> Vec<OnCpus<'a>> {
 
 /// Share of a program's exchanges whose peer is on another CPU, averaged over its peers, if connections are spread
 /// evenly. 0 if the peers are on other machines.
-pub(super) fn mean_crossing<'a>(own: &CpuSet, others: impl Iterator<Item = &'a CpuSet>) -> f64 {
+pub(super) fn cross_cpu_share<'a>(own: &CpuSet, others: impl Iterator<Item = &'a CpuSet>) -> f64 {
     let crossings: Vec<f64> = others
         .map(|other| {
             let pairs = own.len() * other.len();
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn no_packets_cost_nothing_and_not_less() {
+    fn no_packets_cost_zero() {
         let us = PacketWork::default().on(&range(0..4));
         assert_eq!(format!("{us:.2}"), "0.00");
     }
@@ -501,10 +501,10 @@ mod tests {
         };
         assert_eq!(rps(&alone, &fixed), 500_000.0);
         let shared = alone
-            .with_beside(Role::Client, range(0..4))
+            .with_program(Role::Client, range(0..4))
             .expect("a machine");
         let both = Cost {
-            beside: BTreeMap::from([(Role::Client, RoleCost::fixed(2.0))]),
+            other_programs: BTreeMap::from([(Role::Client, RoleCost::fixed(2.0))]),
             ..fixed
         };
         assert_eq!(rps(&shared, &both), 400_000.0);

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use onrush_measure::compare::Rounds;
 
-use super::check::Checked;
 use super::cost::{Cost, Exchange, RoleCost, growth, waking};
+use super::cross_validation::CrossValidated;
 use super::machine::Machine;
-use super::measured::{Measured, Quiet, RoleMeasured};
-use super::model::{mean_crossing, predict};
+use super::measured::{Disturbance, Measured, RoleMeasured};
+use super::model::{cross_cpu_share, predict};
 use super::solve::{Equation, costs};
 use crate::scenario::Role;
 use onrush_machine::cpus::CpuSet;
 
 /// Predicts each row from the others of its series. Rows with the same connections and CPUs are left out together.
-pub fn leave_one_out(rows: &[Measured]) -> Vec<Checked<Measured>> {
+pub fn leave_one_out(rows: &[Measured]) -> Vec<CrossValidated<Measured>> {
     let check = |row: &Measured| {
         let others: Vec<&Measured> = rows
             .iter()
@@ -25,7 +25,7 @@ pub fn leave_one_out(rows: &[Measured]) -> Vec<Checked<Measured>> {
         let prediction = machine
             .zip(cost)
             .and_then(|(machine, cost)| predict(&machine, &cost));
-        Checked {
+        CrossValidated {
             row: row.clone(),
             figure: row.rps,
             predicted: prediction.map(|prediction| (prediction.rps, prediction.limiter)),
@@ -61,11 +61,11 @@ pub fn cost_of(row: &Measured, rows: &[Measured]) -> Cost {
         .collect();
     Cost {
         application: roles.remove(&row.under_test),
-        beside: roles,
+        other_programs: roles,
         usable: match row.quiet {
-            Quiet::Undisturbed => fullness(row).map_or(1.0, |share| share.min(1.0)),
+            Disturbance::Undisturbed => cpu_share_used(row).map_or(1.0, |share| share.min(1.0)),
             // The share used by other programs here does not apply to another machine.
-            Quiet::Disturbed => 1.0,
+            Disturbance::Disturbed => 1.0,
         },
         connections: row.connections,
         exchange: exchange(row.under_test),
@@ -97,7 +97,7 @@ pub fn machine_of(row: &Measured) -> Option<Machine> {
         let cpus = measured.cpus.clone();
         machine = match *role == row.under_test {
             true => machine.with_application(cpus).ok()?,
-            false => machine.with_beside(*role, cpus).ok()?,
+            false => machine.with_program(*role, cpus).ok()?,
         };
     }
     Some(machine)
@@ -109,10 +109,13 @@ fn cost_at(others: &[&Measured], row: &Measured) -> Option<Cost> {
     for role in row.roles.keys() {
         roles.insert(*role, role_cost(others, *role)?);
     }
-    let shares: Vec<f64> = others.iter().filter_map(|other| fullness(other)).collect();
+    let shares: Vec<f64> = others
+        .iter()
+        .filter_map(|other| cpu_share_used(other))
+        .collect();
     Some(Cost {
         application: roles.remove(&row.under_test),
-        beside: roles,
+        other_programs: roles,
         usable: Rounds::of(&shares).map_or(1.0, |shares| shares.median),
         connections: row.connections,
         ..Cost::default()
@@ -120,7 +123,7 @@ fn cost_at(others: &[&Measured], row: &Measured) -> Option<Cost> {
 }
 
 /// Share of their CPUs that the programs of a row used: its rate divided by the rate that its own costs permit.
-fn fullness(row: &Measured) -> Option<f64> {
+fn cpu_share_used(row: &Measured) -> Option<f64> {
     let mut roles: BTreeMap<Role, RoleCost> = row
         .roles
         .iter()
@@ -128,7 +131,7 @@ fn fullness(row: &Measured) -> Option<f64> {
         .collect();
     let cost = Cost {
         application: roles.remove(&row.under_test),
-        beside: roles,
+        other_programs: roles,
         ..Cost::default()
     };
     Some(row.rps / predict(&machine_of(row)?, &cost)?.rps)
@@ -162,7 +165,7 @@ fn crossing(row: &Measured, role: Role) -> f64 {
         return 0.0;
     };
     let others = row.roles.iter().filter(|(other, _)| **other != role);
-    mean_crossing(&own.cpus, others.map(|(_, other)| &other.cpus))
+    cross_cpu_share(&own.cpus, others.map(|(_, other)| &other.cpus))
 }
 
 fn is_same(a: &Measured, b: &Measured) -> bool {
@@ -195,7 +198,7 @@ mod tests {
             under_test: Role::Server,
             roles: BTreeMap::from([(Role::Client, role.clone()), (Role::Server, role)]),
             rps: 0.9 * cpus.len() as f64 * 1e6 / (2.0 * us),
-            quiet: Quiet::Undisturbed,
+            quiet: Disturbance::Undisturbed,
         }
     }
 

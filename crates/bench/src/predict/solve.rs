@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rows_do_not_tell_apart_is_the_first_cost() {
+    fn ambiguous_cost_is_assigned_to_first() {
         let equations = [equation(&[1.0, 1.0], &[3.0, 2.0])];
         let found = costs(&equations);
         assert!(

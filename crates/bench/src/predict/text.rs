@@ -3,9 +3,9 @@
 use onrush_measure::table::Table;
 use onrush_measure::units;
 
-use super::check::{Checked, median_error};
 use super::cost::Cost;
-use super::measured::{Measured, Quiet};
+use super::cross_validation::{CrossValidated, median_error};
+use super::measured::{Disturbance, Measured};
 use super::model::{Limiter, Prediction};
 use super::rows::Row;
 use super::wire::{LinkRate, PacketsPerRequest, Size, TCP_HEADERS_BYTES};
@@ -64,7 +64,7 @@ pub fn predictions(named: &[(String, String, Option<Prediction>)]) -> String {
 }
 
 /// Published rows with the prediction from the others and its error.
-pub fn published(checked: &[Checked<Row>]) -> String {
+pub fn published(checked: &[CrossValidated<Row>]) -> String {
     let mut rows = Vec::new();
     let mut notes = Vec::new();
     for one in checked {
@@ -98,14 +98,14 @@ pub fn published(checked: &[Checked<Row>]) -> String {
     }
     text.push('\n');
     for name in ["B", "C", "D"] {
-        let of_table: Vec<Checked<Row>> = checked
+        let of_table: Vec<CrossValidated<Row>> = checked
             .iter()
             .filter(|one| one.row.table == name)
             .cloned()
             .collect();
         text.push_str(&format!("{name}: {}\n", median(&of_table)));
     }
-    let requests: Vec<Checked<Row>> = checked
+    let requests: Vec<CrossValidated<Row>> = checked
         .iter()
         .filter(|one| one.row.is_of_requests())
         .cloned()
@@ -114,8 +114,9 @@ pub fn published(checked: &[Checked<Row>]) -> String {
         "requests, without packets and frames: {}\n",
         median(&requests)
     ));
-    let named = |one: &&Checked<Row>| one.row.full.is_some();
-    let agrees = |one: &&Checked<Row>| one.predicted.map(|(_, limiter)| limiter) == one.row.full;
+    let named = |one: &&CrossValidated<Row>| one.row.full.is_some();
+    let agrees =
+        |one: &&CrossValidated<Row>| one.predicted.map(|(_, limiter)| limiter) == one.row.full;
     let known = checked.iter().filter(named).count();
     text.push_str(&format!(
         "all: {}; what was full is known of {known} and predicted of {}\n",
@@ -126,7 +127,7 @@ pub fn published(checked: &[Checked<Row>]) -> String {
 }
 
 /// Rows of a run with the prediction from the others of their series.
-pub fn measured(checked: &[Checked<Measured>]) -> String {
+pub fn measured(checked: &[CrossValidated<Measured>]) -> String {
     let rows = checked.iter().map(|one| {
         let mut cells = vec![one.row.work.clone(), one.row.variant.clone()];
         cells.push(units::count(u64::from(one.row.connections)));
@@ -143,7 +144,7 @@ pub fn measured(checked: &[Checked<Measured>]) -> String {
         "full first",
     ];
     let mut text = table(&heads, rows);
-    let predicted: Vec<Checked<Measured>> = checked
+    let predicted: Vec<CrossValidated<Measured>> = checked
         .iter()
         .filter(|one| one.predicted.is_some())
         .cloned()
@@ -158,7 +159,7 @@ pub fn measured(checked: &[Checked<Measured>]) -> String {
     text.push('\n');
     let disturbed = checked
         .iter()
-        .filter(|one| one.row.quiet == Quiet::Disturbed)
+        .filter(|one| one.row.quiet == Disturbance::Disturbed)
         .count();
     if disturbed > 0 {
         text.push_str(&format!(
@@ -209,7 +210,7 @@ pub fn wire(link: LinkRate, sizes: &[Size], packets: PacketsPerRequest) -> Strin
 const NOTHING: &str = "–";
 
 /// Cells of a row: figure, prediction, error, and predicted bottleneck.
-pub fn cells_of<R>(one: &Checked<R>) -> Vec<String> {
+pub fn cells_of<R>(one: &CrossValidated<R>) -> Vec<String> {
     let predicted = one.predicted.map(|(rps, _)| rate(rps));
     let error = one.error().map(|error| format!("{:+.0} %", error * 100.0));
     let full = one
@@ -225,7 +226,7 @@ pub fn cells_of<R>(one: &Checked<R>) -> Vec<String> {
 }
 
 /// The median error as a sentence.
-pub fn median<R>(checked: &[Checked<R>]) -> String {
+pub fn median<R>(checked: &[CrossValidated<R>]) -> String {
     let rows = checked.len();
     match median_error(checked) {
         Some(error) => format!("median error {:.1} % of {rows} rows", error * 100.0),

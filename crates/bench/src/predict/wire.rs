@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_the_smallest_mtu_is_a_frame() {
+    fn sizes_below_min_mtu_are_frames() {
         assert_eq!(Size::parse("64"), Ok(Size::Frame(64)));
         assert_eq!(Size::parse("67"), Ok(Size::Frame(67)));
         assert_eq!(Size::parse("68"), Ok(Size::Mtu(68)));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_rate_or_number_of_packets_is_refused_with_what_is() {
+    fn invalid_arguments_name_accepted_values() {
         for text in ["", "63", "0", "-1", "65536", "1e3", "big"] {
             let error = Size::parse(text).expect_err(text);
             assert!(error.contains("an MTU of 68 to 65535"), "{error}");

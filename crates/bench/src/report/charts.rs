@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use onrush_file::Output;
 
 use crate::error::Error;
-use crate::options::PAINTER;
+use crate::options::SVG_CONVERTER;
 
 const DIRECTORY: &str = "charts";
 /// Scale factor of PNG files, sharp enough for slides.
@@ -29,7 +29,7 @@ pub(super) fn write(out: &Path, page: &str) -> Result<(), Error> {
     fs::create_dir_all(&directory).map_err(|source| Error::Write(directory.clone(), source))?;
     for (index, (title, svg)) in charts.iter().enumerate() {
         let path = directory.join(format!("{:03}-{}.svg", index + 1, plain(title)));
-        let file = Output::here(&path);
+        let file = Output::new_nofollow(&path);
         let written = file.and_then(|file| file.write(|writer| writer.write_all(svg.as_bytes())));
         written.map_err(|source| Error::Write(path, source))?;
     }
@@ -51,7 +51,7 @@ pub(super) fn draw(out: &Path) -> Result<(), Error> {
             continue;
         }
         let png = svg.with_extension("png");
-        let drawn = Command::new(PAINTER)
+        let drawn = Command::new(SVG_CONVERTER)
             .args(["--zoom", ZOOM, "--output"])
             .args([&png, &svg])
             .stdin(Stdio::null())
@@ -62,7 +62,7 @@ pub(super) fn draw(out: &Path) -> Result<(), Error> {
             Err(error) => error.to_string(),
         };
         let _ = fs::remove_file(&png);
-        return Err(Error::Picture(png, wrong));
+        return Err(Error::ChartConversion(png, wrong));
     }
     Ok(())
 }

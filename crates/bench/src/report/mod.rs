@@ -2,11 +2,11 @@
 
 mod charts;
 mod csv;
+mod cumulative;
 mod notes;
 mod number;
 mod page;
 mod plan;
-mod road;
 mod summary;
 mod table;
 
@@ -95,7 +95,7 @@ pub fn check_directory(path: &Path) -> Result<(), Error> {
     }
     for name in NAMES {
         let file = path.join(name);
-        Output::here(&file).map_err(|source| Error::Write(file, source))?;
+        Output::new_nofollow(&file).map_err(|source| Error::Write(file, source))?;
     }
     check_room(path).map_err(|source| Error::NoRoom(path.to_owned(), source))
 }
@@ -157,7 +157,7 @@ pub fn write_all(out: &Path, measured: &Measured) -> Result<Texts, Error> {
     let write = |name: &str, text: String| {
         debug_assert!(NAMES.contains(&name), "{name} was looked at before");
         let path = out.join(name);
-        let file = Output::here(&path);
+        let file = Output::new_nofollow(&path);
         let written = file.and_then(|file| file.write(|writer| writer.write_all(text.as_bytes())));
         written.map_err(|source| Error::Write(path, source))
     };
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_may_be_the_summary_and_no_other_file_of_the_result() {
+    fn markdown_may_only_overwrite_summary() {
         let here = tempfile::tempdir().expect("a directory");
         let there = here.path().join("out");
         let is_other = |name: &str| is_other_than_summary(&there, &there.join(name));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_of_an_earlier_result_go_and_other_files_stay() {
+    fn earlier_profiles_are_removed() {
         let directory = tempfile::tempdir().expect("a directory");
         let profiles = directory.path().join("profile");
         fs::create_dir(&profiles).expect("a directory");

@@ -47,7 +47,7 @@ mod tests {
     use crate::report::sample::outcome;
 
     #[test]
-    fn a_sentence_names_the_rounds_that_it_holds_for() {
+    fn notes_name_their_rounds() {
         let mut work = outcome().works.remove(0);
         for variant in &mut work.variants {
             variant.trials.iter_mut().for_each(|it| it.notes.clear());

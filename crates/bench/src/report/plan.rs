@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::environment::{cpu_list, usable_cpus};
-use crate::run::{Planned, is_here};
+use crate::run::{Planned, is_program_installed};
 use crate::scenario::{Experiment, Launch, Order, Work};
 use crate::schedule::Cell;
 
@@ -33,7 +33,9 @@ pub fn list(experiment: &Experiment, onrush: &Path) -> String {
         let what = match &program.launch {
             Launch::Onrush(_) => "this program".to_owned(),
             Launch::Idle(count) => format!("{count} idle connections"),
-            Launch::Command(command) if is_here(experiment, program, onrush) => command[0].clone(),
+            Launch::Command(command) if is_program_installed(experiment, program, onrush) => {
+                command[0].clone()
+            }
             Launch::Command(command) => format!("{}, which is not installed", command[0]),
         };
         let _ = writeln!(text, "  {name:<24} {what}");

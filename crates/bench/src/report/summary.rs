@@ -2,8 +2,8 @@
 
 use onrush_measure::units;
 
+use super::cumulative::cumulative_steps;
 use super::notes::notes;
-use super::road::roads;
 use super::table::{Row, costs, headline, limits, row};
 use crate::environment::Environment;
 use crate::outcome::{Outcome, WorkOutcome};
@@ -30,7 +30,7 @@ pub(super) fn markdown(outcome: &Outcome, environment: &Environment) -> String {
     }
     text.push('\n');
     for points in outcome.works.chunk_by(|a, b| a.name == b.name) {
-        text.push_str(&road_tables(points));
+        text.push_str(&cumulative_tables(points));
     }
     for work in &outcome.works {
         for line in costs(work).into_iter().chain(limits(work)) {
@@ -63,8 +63,8 @@ fn invalid_rounds(outcome: &Outcome) -> String {
     }
 }
 
-fn road_tables(points: &[WorkOutcome]) -> String {
-    let Some((title, roads)) = roads(points) else {
+fn cumulative_tables(points: &[WorkOutcome]) -> String {
+    let Some((title, roads)) = cumulative_steps(points) else {
         return String::new();
     };
     let mut text = String::new();

@@ -4,8 +4,8 @@ use onrush_measure::compare::Rounds;
 use onrush_measure::table::Table;
 use onrush_measure::units;
 
+use super::cumulative::cumulative_steps;
 use super::number::number;
-use super::road::roads;
 use crate::outcome::{FigureLine, Outcome, VariantOutcome, WorkOutcome};
 use crate::scenario::{Bound, Collected, OfRole, Role};
 use crate::verdict::Verdict;
@@ -161,7 +161,7 @@ pub(crate) fn terminal(outcome: &Outcome) -> String {
     text.push_str(&laid_out(&lines));
     text.push('\n');
     for points in outcome.works.chunk_by(|a, b| a.name == b.name) {
-        text.push_str(&road_lines(points));
+        text.push_str(&cumulative_lines(points));
     }
     for note in &outcome.notes {
         text.push_str(&format!("{note}\n"));
@@ -173,9 +173,9 @@ pub(crate) fn terminal(outcome: &Outcome) -> String {
     text
 }
 
-fn road_lines(points: &[WorkOutcome]) -> String {
+fn cumulative_lines(points: &[WorkOutcome]) -> String {
     let mut text = String::new();
-    let Some((title, roads)) = roads(points) else {
+    let Some((title, roads)) = cumulative_steps(points) else {
         return text;
     };
     for road in roads {
@@ -226,7 +226,7 @@ fn cells(row: Row) -> [String; 7] {
 /// Bottlenecks by variant, from the trial with the median rate.
 pub(super) fn limits(work: &WorkOutcome) -> Vec<String> {
     let limit = |variant: &crate::outcome::VariantOutcome| {
-        let trial = variant.typical()?;
+        let trial = variant.median_trial()?;
         let sentence = &trial.limiter.sentence;
         let advice = trial.limiter.advice.as_ref();
         let advice = advice.map_or(String::new(), |advice| format!(" To try: {advice}."));

@@ -23,7 +23,7 @@ use rustix::process::{
 
 use serde::{Deserialize, Serialize};
 
-use super::strays::VARIABLE;
+use super::leftover_processes::VARIABLE;
 use crate::collect::client::last_second;
 use crate::environment::cpu_list;
 use crate::limits::{OUTPUT_BYTES_MAX, OUTPUT_TAIL_BYTES, READY_POLL, STOP_WAIT_MAX};
@@ -35,7 +35,7 @@ pub(super) struct Child {
     pid: Pid,
     output: PathBuf,
     /// Whether its output was truncated.
-    was_cut: Cell<bool>,
+    was_truncated: Cell<bool>,
     is_stopped: bool,
 }
 
@@ -56,7 +56,7 @@ impl Child {
         let file = OpenOptions::new().create(true).append(true).open(&output)?;
         file.set_len(0)?;
         let (program, arguments) = line.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let process = ends_with_us(program)
+        let process = command_with_pdeathsig(program)
             .args(arguments)
             .env(VARIABLE, run)
             .stdin(Stdio::null())
@@ -68,7 +68,7 @@ impl Child {
             pid: Pid::from_child(&process),
             process,
             output,
-            was_cut: Cell::new(false),
+            was_truncated: Cell::new(false),
             is_stopped: false,
         })
     }
@@ -84,32 +84,33 @@ impl Child {
     }
 
     /// Its exit status or terminating signal if it ended without success.
-    pub(super) fn failure(&self) -> Option<Ended> {
+    pub(super) fn failure(&self) -> Option<UnsuccessfulExit> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::Pid(self.pid), options).ok().flatten()?;
         match (status.exit_status(), status.terminating_signal()) {
             (Some(0), _) | (None, None) => None,
-            (Some(code), _) => Some(Ended::Status(code)),
-            (None, Some(signal)) => Some(Ended::Signal(signal)),
+            (Some(code), _) => Some(UnsuccessfulExit::Status(code)),
+            (None, Some(signal)) => Some(UnsuccessfulExit::Signal(signal)),
         }
     }
 
-    pub(super) fn printed_too_much(&self) -> bool {
+    pub(super) fn exceeds_output_limit(&self) -> bool {
         fs::metadata(&self.output).is_ok_and(|found| found.len() > OUTPUT_BYTES_MAX)
     }
 
     /// Truncates output that exceeds the limit, so that it does not fill the disk. A server's output is not a result.
-    pub(super) fn bound_output(&self) {
-        if self.printed_too_much() {
+    pub(super) fn truncate_output(&self) {
+        if self.exceeds_output_limit() {
             let file = OpenOptions::new().write(true).open(&self.output);
             // Tried again at the next call if it fails.
             let cut = file.and_then(|file| file.set_len(0));
-            self.was_cut.set(self.was_cut.get() || cut.is_ok());
+            self.was_truncated
+                .set(self.was_truncated.get() || cut.is_ok());
         }
     }
 
-    pub(super) fn was_cut(&self) -> bool {
-        self.was_cut.get()
+    pub(super) fn was_truncated(&self) -> bool {
+        self.was_truncated.get()
     }
 
     pub(super) fn output(&self) -> String {
@@ -143,7 +144,7 @@ impl Child {
         Some(printable(line).trim().to_owned())
     }
 
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn output_tail(&self) -> String {
         let length = fs::metadata(&self.output).map_or(0, |found| found.len());
         let tail = OUTPUT_TAIL_BYTES as u64;
         let output = self.output_from(length.saturating_sub(tail), tail);
@@ -173,16 +174,16 @@ impl Child {
 /// An unsuccessful exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ended {
+pub(super) enum UnsuccessfulExit {
     Status(i32),
     Signal(i32),
 }
 
-impl fmt::Display for Ended {
+impl fmt::Display for UnsuccessfulExit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Ended::Status(code) => write!(f, "exit status {code}"),
-            Ended::Signal(signal) => write!(f, "signal {signal}"),
+            UnsuccessfulExit::Status(code) => write!(f, "exit status {code}"),
+            UnsuccessfulExit::Signal(signal) => write!(f, "signal {signal}"),
         }
     }
 }
@@ -208,7 +209,7 @@ fn printable(words: &str) -> String {
 }
 
 /// A command that ends when bench ends, if `setpriv` is installed.
-pub(super) fn ends_with_us(program: &str) -> Command {
+pub(super) fn command_with_pdeathsig(program: &str) -> Command {
     if has_setpriv() {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "TERM", program]);
@@ -237,7 +238,7 @@ pub(super) fn file_of(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-pub(super) fn nap(length: Duration, deadline: Instant) {
+pub(super) fn sleep_until_at_most(length: Duration, deadline: Instant) {
     thread::sleep(length.min(deadline.saturating_duration_since(Instant::now())));
 }
 
@@ -266,28 +267,28 @@ mod tests {
     }
 
     #[test]
-    fn ended_child_is_seen_and_its_last_words_are_kept() {
+    fn ended_child_keeps_output_tail() {
         let (_directory, child) = start("echo first; echo last >&2");
         wait_for("the end", || child.has_ended());
-        assert_eq!(child.last_words(), "it printed: first | last");
+        assert_eq!(child.output_tail(), "it printed: first | last");
     }
 
     #[test]
-    fn output_beyond_its_bound_is_cut_and_the_last_words_stay() {
+    fn long_output_is_truncated() {
         let bytes = OUTPUT_BYTES_MAX + 1;
         let (_directory, child) = start(&format!(
             "head -c {bytes} /dev/zero; trap 'echo last; exit' TERM; while :; do sleep 0.05; done"
         ));
-        wait_for("all of it", || child.printed_too_much());
-        child.bound_output();
-        assert!(child.was_cut() && !child.printed_too_much());
+        wait_for("all of it", || child.exceeds_output_limit());
+        child.truncate_output();
+        assert!(child.was_truncated() && !child.exceeds_output_limit());
         kill_process(child.pid, Signal::TERM).expect("it lives");
         wait_for("its end", || child.has_ended());
-        assert_eq!(child.last_words(), "it printed: last");
+        assert_eq!(child.output_tail(), "it printed: last");
     }
 
     #[test]
-    fn child_that_ignores_the_polite_signal_dies_with_all_it_started() {
+    fn sigkill_follows_ignored_sigterm() {
         let (_directory, mut child) =
             start("trap '' TERM; sleep 1000 & echo $!; wait; wait; sleep 1000");
         wait_for("its output", || child.output().contains('\n'));

@@ -1,6 +1,6 @@
 //! Reads the report of a client that has ended.
 
-use super::child::{Ended, last_lines};
+use super::child::{UnsuccessfulExit, last_lines};
 use super::failure::{Try, failed};
 use super::prepare::REPORT;
 use super::remote::texts;
@@ -11,7 +11,7 @@ use crate::limits::OUTPUT_BYTES_MAX;
 use crate::scenario::{Results, Role};
 
 /// Exit statuses of `onrush load` with a report: errors, a failed condition, and invalid figures.
-const JUDGEMENTS: [i32; 3] = [3, 4, 5];
+const VERDICT_STATUSES: [i32; 3] = [3, 4, 5];
 
 /// Reason to distrust a report because its client failed. Some exit statuses of `onrush load` only repeat the verdict
 /// in its report (docs/load.md).
@@ -24,10 +24,11 @@ pub(super) fn failure(
     let ended = client.failure()?;
     let program = subject.program(context.experiment, role);
     let is_judgement = match ended {
-        Ended::Status(code) => {
-            JUDGEMENTS.contains(&code) && program.is_some_and(|program| program.results.is_ours())
+        UnsuccessfulExit::Status(code) => {
+            VERDICT_STATUSES.contains(&code)
+                && program.is_some_and(|program| program.results.is_ours())
         }
-        Ended::Signal(_) => false,
+        UnsuccessfulExit::Signal(_) => false,
     };
     (!is_judgement).then(|| format!("the {} ended with {ended}", role.name()))
 }
@@ -44,15 +45,15 @@ pub(super) fn read_report(
         .map_or(Results::Onrush, |program| program.results);
     // Clients with `{json}` in their command line write a file, whose directory is new for each run; others print.
     let (written, printed) = match client {
-        Running::There(distant) => {
-            if distant.was_cut() {
+        Running::Remote(distant) => {
+            if distant.was_truncated() {
                 let most = OUTPUT_BYTES_MAX >> 20;
                 return failed(format!("the {} printed more than {most} MiB", role.name()));
             }
             let texts = texts(context, distant)?;
             (texts.written.map(Ok), texts.printed)
         }
-        Running::Here(child) => {
+        Running::Local(child) => {
             let path = context.root.join(role.name()).join(REPORT);
             let written = path
                 .exists()
@@ -77,7 +78,7 @@ pub(super) fn read_report(
         let ended = ended.map_or_else(String::new, |ended| format!("; it ended with {ended}"));
         failed(format!(
             "no report of the {name} ({why}){ended}{file}; {}",
-            client.last_words()
+            client.output_tail()
         ))
     })
 }

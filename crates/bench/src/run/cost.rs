@@ -6,7 +6,7 @@ use crate::limits::CPUS_OF_HOST_MAX;
 use crate::outcome::CpuUse;
 use crate::scenario::{Collected, Metric, OfMachine, OfRole, Role};
 
-pub(super) struct Part<'a> {
+pub(super) struct RoleWindow<'a> {
     pub(super) role: Role,
     pub(super) used: &'a TreeUse,
     pub(super) cpus: &'a [usize],
@@ -16,7 +16,7 @@ pub(super) struct Part<'a> {
 }
 
 /// Metrics of a role; empty if it handled no requests.
-pub(super) fn of_role(part: &Part<'_>, window: &Window) -> Vec<(String, f64)> {
+pub(super) fn of_role(part: &RoleWindow<'_>, window: &Window) -> Vec<(String, f64)> {
     if part.requests == 0 {
         return Vec::new();
     }
@@ -35,7 +35,7 @@ pub(super) fn of_role(part: &Part<'_>, window: &Window) -> Vec<(String, f64)> {
 }
 
 /// Metrics of a role's CPU time; empty if that is unknown.
-fn of_cpu_time(part: &Part<'_>, requests: f64) -> Vec<(String, f64)> {
+fn of_cpu_time(part: &RoleWindow<'_>, requests: f64) -> Vec<(String, f64)> {
     if part.used.failed > 0 {
         return Vec::new();
     }
@@ -137,7 +137,7 @@ mod tests {
             system_ticks: ticks * 2,
             ..TreeUse::default()
         };
-        let part = Part {
+        let part = RoleWindow {
             role: Role::Server,
             used: &used,
             cpus: &[0, 1],
@@ -159,7 +159,7 @@ mod tests {
             failed: 1,
             ..TreeUse::default()
         };
-        let part = Part {
+        let part = RoleWindow {
             role: Role::Server,
             used: &used,
             cpus: &[0],

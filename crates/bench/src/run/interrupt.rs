@@ -19,7 +19,7 @@ impl Interrupt {
         Ok(Interrupt(asked))
     }
 
-    pub(super) fn is_asked(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use onrush_file::Unreadable;
+use onrush_file::InputError;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::limits::JOURNAL_BYTES_MAX;
-use crate::options::Choice;
 use crate::options::Seed;
+use crate::options::TrialSelection;
 use crate::outcome::{Trial, WorkOutcome};
 use crate::scenario::{Experiment, Point, title};
 
@@ -37,7 +37,7 @@ pub struct Header {
     /// Its text.
     pub experiment: String,
     /// Selected part of the experiment.
-    pub choice: Choice,
+    pub choice: TrialSelection,
     /// Seed for the order of trials.
     pub seed: Seed,
     /// Start time in seconds since 1970.
@@ -52,7 +52,7 @@ impl Header {
     pub fn new(
         experiment: &Experiment,
         file: PathBuf,
-        choice: Choice,
+        choice: TrialSelection,
         seed: Seed,
         started: f64,
     ) -> Header {
@@ -83,7 +83,7 @@ pub(super) struct Line {
 
 /// An interrupted run to resume.
 #[derive(Debug)]
-pub struct Earlier {
+pub struct ResumedRun {
     /// Its parameters.
     pub header: Header,
     lines: Vec<Line>,
@@ -91,16 +91,16 @@ pub struct Earlier {
     length: u64,
 }
 
-impl Earlier {
+impl ResumedRun {
     /// Reads the journal in a directory.
     ///
     /// # Errors
     /// If there is none, or it is damaged.
-    pub fn read(directory: &Path) -> Result<Earlier, Error> {
+    pub fn read(directory: &Path) -> Result<ResumedRun, Error> {
         let path = directory.join(NAME);
         let text =
             onrush_file::read_text(&path, JOURNAL_BYTES_MAX).map_err(|source| match source {
-                Unreadable::System(error) if error.kind() == io::ErrorKind::NotFound => {
+                InputError::System(error) if error.kind() == io::ErrorKind::NotFound => {
                     Error::Resume(
                         directory.to_owned(),
                         format!(
@@ -154,7 +154,7 @@ impl Earlier {
             let said = format!("{NAME}:1: `started` is not a time; start the experiment again");
             return Err(Error::Resume(directory.to_owned(), said));
         }
-        Ok(Earlier {
+        Ok(ResumedRun {
             header,
             lines,
             length: whole.len() as u64,
@@ -167,7 +167,7 @@ pub(super) struct Journal {
     /// `None` after a write error: the run continues without a journal.
     file: Option<File>,
     /// Titles and variants whose command lines are already in the journal.
-    told: Vec<(String, String)>,
+    recorded_commands: Vec<(String, String)>,
 }
 
 impl Journal {
@@ -179,13 +179,13 @@ impl Journal {
     ) -> Result<Journal, Error> {
         header.measured_on = measured_on(environment);
         let path = directory.join(NAME);
-        let file = open_alone(&path)?;
+        let file = open_locked(&path)?;
         file.set_len(0)
             .map_err(|source| Error::Write(path.clone(), source))?;
         let mut journal = Journal {
             path,
             file: Some(file),
-            told: Vec::new(),
+            recorded_commands: Vec::new(),
         };
         let written = journal.write(&header);
         written.map_err(|source| Error::Write(journal.path.clone(), source))?;
@@ -196,9 +196,9 @@ impl Journal {
     ///
     /// # Errors
     /// If the machine or a program has changed.
-    pub(super) fn go_on(
+    pub(super) fn resume(
         directory: &Path,
-        earlier: Earlier,
+        earlier: ResumedRun,
         environment: &mut Environment,
     ) -> Result<(Journal, Vec<Line>), Error> {
         let now = measured_on(environment);
@@ -220,7 +220,7 @@ impl Journal {
             return Err(Error::Resume(directory.to_owned(), said));
         }
         let path = directory.join(NAME);
-        let file = open_alone(&path)?;
+        let file = open_locked(&path)?;
         file.set_len(earlier.length)
             .map_err(|source| Error::Write(path.clone(), source))?;
         for line in &earlier.lines {
@@ -230,7 +230,7 @@ impl Journal {
         let journal = Journal {
             path,
             file: Some(file),
-            told: Vec::new(),
+            recorded_commands: Vec::new(),
         };
         Ok((journal, earlier.lines))
     }
@@ -257,10 +257,10 @@ impl Journal {
             commands: BTreeMap::new(),
             files: BTreeMap::new(),
         };
-        if !self.told.contains(&name) {
+        if !self.recorded_commands.contains(&name) {
             line.commands = of_trial(&environment.commands, &prefix);
             line.files = of_trial(&environment.files, &prefix);
-            self.told.push(name);
+            self.recorded_commands.push(name);
         }
         self.write(&line).map_err(|source| {
             self.file = None;
@@ -286,7 +286,7 @@ impl Journal {
 
 /// Opens the journal for appending, unless another run is using it: two runs in one directory would overwrite each
 /// other's results. The lock ends with the process.
-fn open_alone(path: &Path) -> Result<File, Error> {
+fn open_locked(path: &Path) -> Result<File, Error> {
     let opened = OpenOptions::new()
         .create(true)
         .append(true)

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::cost;
-use super::facts;
 use super::subject::Subject;
+use super::window_metrics;
 use crate::collect::client::ClientReport;
 use crate::collect::sampler::Window;
 use crate::outcome::{RoleUse, Trial};
@@ -38,7 +38,7 @@ pub(super) fn loaded_trial(
     if let Some(cpu) = subject.placement.of(subject.under_test()).first() {
         metrics.extend(cost::of_machine(&window, *cpu, requests));
     }
-    let distrust = report.distrust.iter();
+    let distrust = report.invalid_reasons.iter();
     let invalid =
         distrust.map(|why| format!("the client reports its own figures as invalid: {why}"));
     let invalid = invalid.chain(cost::unknown(&window)).collect();
@@ -65,7 +65,7 @@ pub(super) fn loaded_trial(
             .collect(),
         ..Trial::default()
     };
-    facts::collected(&mut trial, window, requests);
+    window_metrics::collected(&mut trial, window, requests);
     trial
 }
 
@@ -87,7 +87,7 @@ fn role_uses(
             Role::Server => (report.requests + control_requests, report.rps + control_rps),
             Role::Control => (control_requests, control_rps),
         };
-        let part = cost::Part {
+        let part = cost::RoleWindow {
             role: *role,
             used,
             cpus: subject.placement.of(*role),

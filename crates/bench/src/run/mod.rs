@@ -2,15 +2,16 @@
 
 mod agent;
 
+mod agent_protocol;
 mod child;
 mod client_report;
 mod cost;
-mod facts;
 mod failure;
 mod flame;
 mod idle;
 mod interrupt;
 mod journal;
+mod leftover_processes;
 mod loaded;
 mod network;
 mod notes;
@@ -26,24 +27,23 @@ mod remote;
 mod rounds;
 mod running;
 mod scratch;
+mod self_placement;
 mod start;
-mod step_aside;
-mod strays;
 mod subject;
-mod together;
+mod synchronized_start;
 mod trial;
 mod version;
 mod warm_up;
 mod watch;
-mod wire;
+mod window_metrics;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use self::agent::serve as serve_agent;
-pub use self::journal::{Earlier, Header};
-pub use self::wire::hear_anything;
+pub use self::agent_protocol::check_any_bytes;
+pub use self::journal::{Header, ResumedRun};
 
 use self::interrupt::Interrupt;
 use self::journal::Journal;
@@ -60,7 +60,7 @@ use crate::clock::rfc3339;
 use crate::environment::{self, Environment, usable_cpus};
 use crate::error::Error;
 use crate::outcome::{Outcome, SCHEMA, VariantOutcome, WorkOutcome, metrics_of_rounds};
-use crate::placement::{self, Room, place};
+use crate::placement::{self, CpuAllotment, place};
 use crate::scenario::{Experiment, Program, Role, Variant, Work};
 use crate::schedule::Schedule;
 use crate::verdict::{disagreements, figure_lines};
@@ -84,18 +84,18 @@ impl Measured {
 }
 
 /// How a run starts.
-pub enum Begin {
+pub enum RunStart {
     /// A new run.
     Anew(Header),
     /// A resumed run.
-    Earlier(Earlier),
+    Earlier(ResumedRun),
 }
 
-impl Begin {
+impl RunStart {
     fn header(&self) -> &Header {
         match self {
-            Begin::Anew(header) => header,
-            Begin::Earlier(earlier) => &earlier.header,
+            RunStart::Anew(header) => header,
+            RunStart::Earlier(earlier) => &earlier.header,
         }
     }
 }
@@ -127,7 +127,7 @@ fn plan_on(
     header: &Header,
     hosts: &Hosts,
 ) -> Result<Planned, Error> {
-    let missing = programs::look_for(experiment, onrush, hosts)?;
+    let missing = programs::check_programs(experiment, onrush, hosts)?;
     let is_measured = |cell: crate::schedule::Cell| {
         let variant = &experiment.works[cell.work].variants[cell.variant];
         missing_of(variant, &missing).is_none()
@@ -141,7 +141,7 @@ fn plan_on(
 }
 
 /// Whether the executable of a program is installed; true for programs that are not commands.
-pub fn is_here(experiment: &Experiment, program: &Program, onrush: &Path) -> bool {
+pub fn is_program_installed(experiment: &Experiment, program: &Program, onrush: &Path) -> bool {
     programs::file(experiment, program, onrush).is_none_or(|file| child::file_of(&file).is_some())
 }
 
@@ -174,12 +174,12 @@ pub fn measure(
     experiment: &Experiment,
     onrush: &Path,
     out: &Path,
-    begin: Begin,
+    begin: RunStart,
 ) -> Result<Measured, Error> {
     let interrupt =
         Interrupt::listen().map_err(|source| Error::System("listen for signals", source))?;
     let open_files_max = idle::raise_open_files_max();
-    orphans::adopt();
+    orphans::become_subreaper();
     let root = Scratch::create().map_err(|source| Error::Write(std::env::temp_dir(), source))?;
     let hosts = Hosts::reach(experiment, onrush, &root.path, &interrupt);
     let planned = plan_on(experiment, onrush, begin.header(), &hosts)?;
@@ -192,8 +192,8 @@ pub fn measure(
     let header = begin.header().clone();
     let started = UNIX_EPOCH + Duration::from_secs_f64(header.started);
     let (journal, lines) = match begin {
-        Begin::Anew(header) => (Journal::create(out, header, &environment)?, Vec::new()),
-        Begin::Earlier(earlier) => Journal::go_on(out, earlier, &mut environment)?,
+        RunStart::Anew(header) => (Journal::create(out, header, &environment)?, Vec::new()),
+        RunStart::Earlier(earlier) => Journal::resume(out, earlier, &mut environment)?,
     };
     let since = SystemTime::now()
         .duration_since(started)
@@ -211,7 +211,7 @@ pub fn measure(
         schedule: planned.schedule,
     };
     let mut progress = Progress::new(experiment, &rounds.schedule, lines.len());
-    rounds.take_over(lines).map_err(|name| {
+    rounds.add_resumed(lines).map_err(|name| {
         let said = format!("its experiment has no {name}; start it again");
         Error::Resume(out.to_owned(), said)
     })?;
@@ -264,7 +264,7 @@ fn works(
     let variant = |work: &Work, variant: &Variant| {
         let under_test = work.under_test(variant);
         let roles: Vec<Role> = variant.roles.keys().copied().collect();
-        let room = Room {
+        let room = CpuAllotment {
             sharing: work.sharing,
             each_max: work.cpus_per_role.or(experiment.cpus_per_role),
         };
@@ -319,7 +319,7 @@ fn outcome(
     started: SystemTime,
 ) -> (Outcome, Journal) {
     let experiment = rounds.experiment;
-    let made = rounds.made();
+    let made = rounds.rounds_made();
     let mut works = rounds.works;
     for (work, described) in works.iter_mut().zip(&experiment.works) {
         for variant in &mut work.variants {

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::child::{Child, file_of, nap};
+use super::child::{Child, file_of, sleep_until_at_most};
 use super::failure::{Failure, Try, failed};
 use super::interrupt::Interrupt;
-use super::strays::run_name;
+use super::leftover_processes::run_name;
 use crate::limits::{READY_POLL, READY_WAIT_MAX};
 use crate::scenario::{Host, Link, Network, Role, target};
 
@@ -32,7 +32,7 @@ const HOLDER: &str = "mount -t sysfs sysfs /sys && echo ready && exec sleep 2147
 const BURST_BYTES_MIN: u64 = 128 * 1024;
 
 /// A network that exists until it is dropped.
-pub(super) struct Made<'a> {
+pub(super) struct NetworkNamespaces<'a> {
     network: &'a Network,
     holders: Vec<Child>,
     /// The commands that created it, as for a shell.
@@ -40,7 +40,7 @@ pub(super) struct Made<'a> {
 }
 
 /// Why networks cannot be created on this machine, if so.
-pub(super) fn obstacle() -> Option<String> {
+pub(super) fn unavailable_reason() -> Option<String> {
     for (program, package) in [
         ("ip", "iproute2"),
         ("tc", "iproute2"),
@@ -72,9 +72,13 @@ fn first_line(bytes: &[u8]) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-impl<'a> Made<'a> {
-    pub(super) fn make(network: &'a Network, root: &Path, interrupt: &Interrupt) -> Try<Made<'a>> {
-        let mut made = Made {
+impl<'a> NetworkNamespaces<'a> {
+    pub(super) fn make(
+        network: &'a Network,
+        root: &Path,
+        interrupt: &Interrupt,
+    ) -> Try<NetworkNamespaces<'a>> {
+        let mut made = NetworkNamespaces {
             network,
             holders: Vec::new(),
             commands: Vec::new(),
@@ -86,7 +90,7 @@ impl<'a> Made<'a> {
             let holder = Child::start(&line, &directory, &run_name(root))?;
             wait_for_holder(host, &holder, interrupt)?;
             made.holders.push(holder);
-            made.inside(index, &["ip", "link", "set", "lo", "up"])?;
+            made.run_in_namespace(index, &["ip", "link", "set", "lo", "up"])?;
         }
         for (index, link) in network.links.iter().enumerate() {
             for interface in 0..link.interfaces {
@@ -104,7 +108,9 @@ impl<'a> Made<'a> {
         let subnet = self.network.subnet(index, interface);
         let name = format!("veth{subnet}");
         let queues = link.queues.to_string();
-        let process = |end: usize, made: &Made<'_>| made.holders[link.ends[end]].id().to_string();
+        let process = |end: usize, made: &NetworkNamespaces<'_>| {
+            made.holders[link.ends[end]].id().to_string()
+        };
         let (left, right) = (process(0, self), process(1, self));
         let of_end = |process: &str| -> Vec<String> {
             let words = [
@@ -126,16 +132,19 @@ impl<'a> Made<'a> {
         self.command(add)?;
         for (end, &host) in link.ends.iter().enumerate() {
             let address = format!("{}/24", address(subnet, end));
-            self.inside(host, &["ip", "address", "add", &address, "dev", &name])?;
+            self.run_in_namespace(host, &["ip", "address", "add", &address, "dev", &name])?;
             if let Some(mtu) = link.mtu {
-                self.inside(host, &["ip", "link", "set", &name, "mtu", &mtu.to_string()])?;
+                self.run_in_namespace(
+                    host,
+                    &["ip", "link", "set", &name, "mtu", &mtu.to_string()],
+                )?;
             }
-            self.inside(host, &["ip", "link", "set", &name, "up"])?;
+            self.run_in_namespace(host, &["ip", "link", "set", &name, "up"])?;
             if let Some(rate) = link.rate {
                 self.shape(host, &name, rate)?;
             }
             if let Some(mask) = &link.steering[end] {
-                self.steer(host, &name, link.queues, mask)?;
+                self.set_rps_mask(host, &name, link.queues, mask)?;
             }
         }
         Ok(())
@@ -148,12 +157,12 @@ impl<'a> Made<'a> {
             "tc", "qdisc", "replace", "dev", name, "root", "tbf", "rate", &rate_text,
         ];
         let more = ["burst", &burst, "latency", "20ms"];
-        self.inside(host, &[&words[..], &more[..]].concat())?;
+        self.run_in_namespace(host, &[&words[..], &more[..]].concat())?;
         Ok(())
     }
 
     /// Sets the RPS mask of each receive queue, and verifies it.
-    fn steer(&mut self, host: usize, name: &str, queues: u32, mask: &str) -> Try<()> {
+    fn set_rps_mask(&mut self, host: usize, name: &str, queues: u32, mask: &str) -> Try<()> {
         for queue in 0..queues {
             let path = format!("/sys/class/net/{name}/queues/rx-{queue}/rps_cpus");
             // /sys of the holder shows the interfaces of its namespace.
@@ -174,7 +183,7 @@ impl<'a> Made<'a> {
         for (name, value) in &host.sysctl {
             let setting = format!("{name}={value}");
             // One argument, although the value may contain blanks.
-            let complaint = self.inside(index, &["sysctl", "-q", "-w", &setting])?;
+            let complaint = self.run_in_namespace(index, &["sysctl", "-q", "-w", &setting])?;
             // sysctl(8) only warns about a read-only setting and exits with 0.
             if !complaint.is_empty() {
                 let host = &host.name;
@@ -188,7 +197,7 @@ impl<'a> Made<'a> {
     }
 
     /// Runs a command in a host's namespace and returns the first line of its error output, usually empty.
-    fn inside(&mut self, host: usize, words: &[&str]) -> Try<String> {
+    fn run_in_namespace(&mut self, host: usize, words: &[&str]) -> Try<String> {
         let line = words.iter().map(|word| (*word).to_owned()).collect();
         self.command(self.entered(host, line))
     }
@@ -292,17 +301,17 @@ fn wait_for_holder(host: &Host, holder: &Child, interrupt: &Interrupt) -> Try<()
         if holder.output().contains("ready") {
             return Ok(());
         }
-        if interrupt.is_asked() {
+        if interrupt.is_requested() {
             return Err(Failure::Interrupted);
         }
         if holder.has_ended() || Instant::now() > deadline {
             return failed(format!(
                 "cannot create host `{}`; {}",
                 host.name,
-                holder.last_words()
+                holder.output_tail()
             ));
         }
-        nap(READY_POLL, deadline);
+        sleep_until_at_most(READY_POLL, deadline);
     }
 }
 
@@ -324,7 +333,7 @@ mod tests {
         };
         let root = tempfile::tempdir().expect("a directory");
         let interrupt = Interrupt::listen().expect("signals can be listened for");
-        match Made::make(&network, root.path(), &interrupt) {
+        match NetworkNamespaces::make(&network, root.path(), &interrupt) {
             Ok(_) => None,
             Err(failure) => Some(format!("{failure:?}")),
         }
@@ -332,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_setting_that_did_not_come_into_force_is_a_failure() {
-        if let Some(why) = obstacle() {
+        if let Some(why) = unavailable_reason() {
             eprintln!("skipped: {why}");
             return;
         }

@@ -3,7 +3,7 @@
 use super::rounds::Ending;
 use onrush_measure::units::plural;
 
-use crate::limits::{DISAGREEING_NAMED_MAX, PROFILE_HERTZ};
+use crate::limits::{DISAGREEING_LISTED_MAX, PROFILE_HERTZ};
 use crate::outcome::{Outcome, Trial};
 use crate::verdict::remedy;
 
@@ -113,10 +113,10 @@ fn disagreeing(outcome: &Outcome) -> Vec<String> {
     }
     if let Some(more) = sentences
         .len()
-        .checked_sub(DISAGREEING_NAMED_MAX)
+        .checked_sub(DISAGREEING_LISTED_MAX)
         .filter(|more| *more > 0)
     {
-        sentences.truncate(DISAGREEING_NAMED_MAX);
+        sentences.truncate(DISAGREEING_LISTED_MAX);
         sentences.push(format!(
             "Rounds do not agree of {more} more variants: `disagreeing` in result.json names them."
         ));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_rounds_do_not_agree_is_named_within_a_bound() {
+    fn disagreeing_variants_are_listed_up_to_limit() {
         let mut outcome = crate::report::sample::outcome();
         assert_eq!(disagreeing(&outcome), [""; 0]);
         outcome.works[0].variants[1].disagreeing = [("rps".to_owned(), 0.31)].into();
@@ -166,10 +166,10 @@ mod tests {
             "{sentences:?}"
         );
         let work = outcome.works[0].clone();
-        outcome.works = vec![work; DISAGREEING_NAMED_MAX + 2];
+        outcome.works = vec![work; DISAGREEING_LISTED_MAX + 2];
         let sentences = disagreeing(&outcome);
-        assert_eq!(sentences.len(), DISAGREEING_NAMED_MAX + 1);
-        assert!(sentences[DISAGREEING_NAMED_MAX].contains("of 2 more variants"));
+        assert_eq!(sentences.len(), DISAGREEING_LISTED_MAX + 1);
+        assert!(sentences[DISAGREEING_LISTED_MAX].contains("of 2 more variants"));
     }
 
     #[test]

@@ -11,21 +11,21 @@ use rustix::process::{
 /// Number of searches: each process that is killed may leave children of its own.
 const GENERATIONS_MAX: usize = 64;
 
-pub(super) struct Before(BTreeSet<i32>);
+pub(super) struct ExistingChildren(BTreeSet<i32>);
 
 /// Makes this process a subreaper. Without it, orphans are not found.
-pub(super) fn adopt() {
+pub(super) fn become_subreaper() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-impl Before {
-    pub(super) fn now() -> Before {
-        Before(children().collect())
+impl ExistingChildren {
+    pub(super) fn now() -> ExistingChildren {
+        ExistingChildren(children().collect())
     }
 
     /// Kills all children that appeared since and returns their number. Children in bench's own process group are still
     /// needed and are spared.
-    pub(super) fn end_others(&self) -> usize {
+    pub(super) fn kill_new(&self) -> usize {
         let mut ended = BTreeSet::new();
         for _ in 0..GENERATIONS_MAX {
             let found: Vec<i32> = children().filter(|id| !self.0.contains(id)).collect();

@@ -16,13 +16,13 @@ use crate::scenario::{Role, Values, render, target};
 /// Value of `{json}`, a file in the program's directory.
 pub(super) const REPORT: &str = "report.json";
 
-pub(super) struct Part {
+pub(super) struct PreparedRole {
     pub(super) directory: PathBuf,
     pub(super) values: Values,
 }
 
 /// Environment of a program on its machine.
-pub(super) struct Around {
+pub(super) struct ProgramEnvironment {
     pub(super) onrush: String,
     pub(super) bin_dir: String,
     pub(super) directory: PathBuf,
@@ -49,7 +49,7 @@ pub(super) fn prepare(
     role: Role,
     ports: &BTreeMap<Role, u16>,
     length: Duration,
-) -> Try<Part> {
+) -> Try<PreparedRole> {
     let directory = context.root.join(role.name());
     let _ = fs::remove_dir_all(&directory);
     create_open_directory(&directory)?;
@@ -67,7 +67,7 @@ pub(super) fn prepare(
     for (name, size) in &program.sized_files {
         write_file(&directory, name, &filling(*size))?;
     }
-    Ok(Part { directory, values })
+    Ok(PreparedRole { directory, values })
 }
 
 pub(super) fn key(subject: &Subject<'_>, role: Role) -> String {
@@ -99,14 +99,19 @@ pub(super) fn filling(size: u64) -> Vec<u8> {
     line.iter().copied().cycle().take(size as usize).collect()
 }
 
-fn around(context: &Context<'_>, subject: &Subject<'_>, role: Role, directory: &Path) -> Around {
+fn around(
+    context: &Context<'_>,
+    subject: &Subject<'_>,
+    role: Role,
+    directory: &Path,
+) -> ProgramEnvironment {
     let bin_dir = context.onrush.parent().unwrap_or(Path::new("."));
     let (own, targets) = match subject.network {
         // A server with several interfaces listens on all of them.
         Some(network) => (Ipv4Addr::UNSPECIFIED, network.targets(role)),
         None => (Ipv4Addr::LOCALHOST, vec![Ipv4Addr::LOCALHOST]),
     };
-    Around {
+    ProgramEnvironment {
         onrush: context.onrush.display().to_string(),
         bin_dir: bin_dir.display().to_string(),
         directory: directory.to_owned(),
@@ -124,7 +129,7 @@ pub(super) fn values(
     role: Role,
     ports: &BTreeMap<Role, u16>,
     length: Duration,
-    around: &Around,
+    around: &ProgramEnvironment,
 ) -> Values {
     let (cpus, directory) = (&around.cpus, &around.directory);
     let target = target(role, || ports.contains_key(&Role::Proxy));

@@ -61,7 +61,7 @@ impl Profiles {
         let name = self.name(parts);
         let write = |extension: &str, text: &str| {
             let path = directory.join(format!("{name}.{extension}"));
-            let file = Output::here(&path);
+            let file = Output::new_nofollow(&path);
             file.and_then(|file| file.write(|writer| writer.write_all(text.as_bytes())))
                 .map_err(|error| format!("cannot write {}: {error}", path.display()))
         };

@@ -36,7 +36,7 @@ impl Missing {
 ///
 /// # Errors
 /// If `taskset` is missing, or nothing could be measured.
-pub(super) fn look_for(
+pub(super) fn check_programs(
     experiment: &Experiment,
     onrush: &Path,
     hosts: &Hosts,
@@ -50,7 +50,7 @@ pub(super) fn look_for(
     let mut missing = Missing::default();
     let mut variants = experiment.works.iter().flat_map(|work| &work.variants);
     if variants.any(|variant| variant.network.is_some()) {
-        missing.hosts = network::obstacle();
+        missing.hosts = network::unavailable_reason();
     }
     let is_needed_here = |name: &String| {
         let mut variants = experiment.works.iter().flat_map(|work| &work.variants);

@@ -10,7 +10,7 @@ use crate::scenario::Experiment;
 use crate::schedule::Schedule;
 
 /// Interval at which a client's output is read; it has one row per second.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 #[derive(Debug)]
 pub(super) struct Progress {
@@ -20,7 +20,7 @@ pub(super) struct Progress {
     /// Finished trials, including those of a resumed run.
     done: usize,
     /// Trials of the resumed run.
-    made_before: usize,
+    resumed_trials: usize,
     budget: Option<Duration>,
     started: Instant,
     trial_guess: Duration,
@@ -35,15 +35,15 @@ impl Progress {
     pub(super) fn new(
         experiment: &Experiment,
         schedule: &Schedule,
-        made_before: usize,
+        resumed_trials: usize,
     ) -> Progress {
         let ends_early = experiment.budget.is_some() || experiment.precision.is_some();
         let total = schedule.len() * experiment.rounds as usize;
         Progress {
             is_terminal: stderr().is_terminal(),
             total: (!ends_early).then_some(total),
-            done: made_before,
-            made_before,
+            done: resumed_trials,
+            resumed_trials,
             budget: experiment.budget,
             started: Instant::now(),
             trial_guess: experiment.trial_length(),
@@ -71,7 +71,7 @@ impl Progress {
             return;
         }
         let elapsed = began.elapsed();
-        let look = elapsed.as_millis() / LOOK.as_millis();
+        let look = elapsed.as_millis() / POLL_INTERVAL.as_millis();
         if self.load.as_ref().is_none_or(|load| load.0 != look) {
             self.load = Some((look, said()));
         }
@@ -120,7 +120,7 @@ impl Progress {
             let budget = self.budget?;
             return Some(budget.saturating_sub(self.started.elapsed()));
         };
-        let per_trial = match u32::try_from(self.done - self.made_before) {
+        let per_trial = match u32::try_from(self.done - self.resumed_trials) {
             Ok(done) if done > 0 => (self.trial_started - self.started) / done,
             _ => self.trial_guess,
         };

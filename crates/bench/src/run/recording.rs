@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::child::{Child, file_of, nap};
+use super::child::{Child, file_of, sleep_until_at_most};
 use super::failure::{Failure, Try};
 use super::interrupt::Interrupt;
+use super::leftover_processes::run_name;
 use super::profiles::Profiles;
-use super::strays::run_name;
 use super::subject::Subject;
 use crate::collect::stacks::{Folded, fold};
 use crate::limits::{POLL, PROFILE_DATA_MAX, PROFILE_HERTZ, PROFILE_READ_WAIT_MAX};
@@ -126,7 +126,7 @@ impl Recording {
         let directory = self.directory(role);
         let data = directory.join("data");
         let Some(perf) = self.perf.as_ref().filter(|_| data.exists()) else {
-            return Ok(Err(format!("perf failed; {}", recorder.last_words())));
+            return Ok(Err(format!("perf failed; {}", recorder.output_tail())));
         };
         let line = [
             perf.display().to_string(),
@@ -141,7 +141,7 @@ impl Recording {
             fs::create_dir_all(&reader).and_then(|()| Child::start(&line, &reader, &self.run()))?;
         let deadline = Instant::now() + PROFILE_READ_WAIT_MAX;
         while !reader.has_ended() {
-            if interrupt.is_asked() {
+            if interrupt.is_requested() {
                 return Err(Failure::Interrupted);
             }
             if Instant::now() > deadline {
@@ -150,11 +150,11 @@ impl Recording {
                     "perf did not resolve function names within {seconds} s"
                 )));
             }
-            nap(POLL, deadline);
+            sleep_until_at_most(POLL, deadline);
         }
         let folded = fold(&reader.output());
         if folded.samples == 0 {
-            return Ok(Err(format!("no samples; {}", recorder.last_words())));
+            return Ok(Err(format!("no samples; {}", recorder.output_tail())));
         }
         Ok(Ok(folded))
     }

@@ -3,8 +3,8 @@
 mod hosts;
 
 mod clock;
+mod connect;
 mod connection;
-mod reach;
 mod slurm;
 
 mod program;
@@ -14,7 +14,7 @@ mod window;
 
 pub(super) use self::clock::now;
 pub(super) use self::hosts::Hosts;
-pub(super) use self::program::{Distant, launch, ports, step_aside};
+pub(super) use self::program::{RemoteProgram, launch, pin_self, ports};
 pub(super) use self::report::texts;
 pub(super) use self::settings::apply;
 pub(super) use self::window::RemoteWindow;

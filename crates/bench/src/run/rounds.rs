@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use super::failure::{Failure, is_no_room};
 use super::journal::{Journal, Line};
-use super::orphans::Before;
+use super::leftover_processes;
+use super::orphans::ExistingChildren;
 use super::progress::result_in_words;
 use super::rate::rate;
-use super::step_aside::step_aside;
-use super::strays;
+use super::self_placement::pin_self;
 use super::subject::{Context, Subject};
 use super::trial;
 use crate::error::Error;
@@ -18,7 +18,7 @@ use crate::limits::START_FAILURES_MAX;
 use crate::outcome::{Trial, WorkOutcome};
 use crate::scenario::{Experiment, Work};
 use crate::schedule::{Cell, Schedule};
-use crate::verdict::{all_settled, figure_lines};
+use crate::verdict::{all_precise, figure_lines};
 
 pub(super) struct Rounds<'a> {
     pub(super) experiment: &'a Experiment,
@@ -51,7 +51,7 @@ impl Rounds<'_> {
     ///
     /// # Errors
     /// The name of a trial that the experiment lacks: the journal is damaged.
-    pub(super) fn take_over(&mut self, lines: Vec<Line>) -> Result<(), String> {
+    pub(super) fn add_resumed(&mut self, lines: Vec<Line>) -> Result<(), String> {
         for line in lines {
             let mut works = self.works.iter_mut();
             let work = works.find(|work| work.name == line.work && work.point == line.point);
@@ -85,7 +85,7 @@ impl Rounds<'_> {
                 if self.trial_of(cell, round).is_some() {
                     continue;
                 }
-                if context.interrupt.is_asked() {
+                if context.interrupt.is_requested() {
                     return Ending::Interrupted;
                 }
                 if let Some(ending) = self.trial(context, round, cell) {
@@ -96,7 +96,7 @@ impl Rounds<'_> {
         Ending::Complete
     }
 
-    pub(super) fn made(&self) -> u32 {
+    pub(super) fn rounds_made(&self) -> u32 {
         let variants = self.works.iter().flat_map(|work| &work.variants);
         let rounds = variants.flat_map(|variant| variant.trials.iter().map(|trial| trial.round));
         rounds.max().unwrap_or(0)
@@ -126,7 +126,7 @@ impl Rounds<'_> {
             let figures = described.figures.iter();
             figures.flat_map(|figure| figure_lines(figure, &made.variants))
         });
-        all_settled(lines, precision)
+        all_precise(lines, precision)
     }
 
     /// Runs one trial. Returns an ending if the run cannot continue.
@@ -142,7 +142,7 @@ impl Rounds<'_> {
         let placement = self.works[cell.work].variants[cell.variant]
             .placement
             .clone();
-        step_aside(&placement, work.under_test(variant));
+        pin_self(&placement, work.under_test(variant));
         let subject = |rate| Subject {
             work,
             variant,
@@ -153,15 +153,15 @@ impl Rounds<'_> {
             start_at: None,
             run_started: self.started,
         };
-        let before = Before::now();
+        let before = ExistingChildren::now();
         let made = match rate(&self.works, work) {
             Err(why) => Err(Failure::Failed(why)),
             Ok(rate) => trial::measure(context, subject(rate)),
         };
         // The trial has stopped its programs; this also finds processes in sessions of their own, as orphans or by the
         // run's name.
-        let run = strays::run_name(context.root);
-        let strays = before.end_others() + strays::end(|name| name == run);
+        let run = leftover_processes::run_name(context.root);
+        let strays = before.kill_new() + leftover_processes::end(|name| name == run);
         let mut trial = match made {
             Err(Failure::Interrupted) => {
                 context.progress.end("interrupted");
@@ -195,7 +195,7 @@ impl Rounds<'_> {
                 }
             }
         };
-        trial.notes.extend(left_behind(strays));
+        trial.notes.extend(leftover_note(strays));
         self.keep(context, cell, trial)
     }
 
@@ -241,7 +241,7 @@ impl Rounds<'_> {
     }
 }
 
-fn left_behind(strays: usize) -> Option<String> {
+fn leftover_note(strays: usize) -> Option<String> {
     match strays {
         0 => None,
         1 => Some("a process that a program had started and not stopped was killed".to_owned()),

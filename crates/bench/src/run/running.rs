@@ -1,71 +1,71 @@
 //! A running program, local or on another machine.
 
-use super::child::{Child, Ended};
-use super::remote::Distant;
+use super::child::{Child, UnsuccessfulExit};
+use super::remote::RemoteProgram;
 
 /// A running program. Dropping it stops it.
 pub(super) enum Running {
-    Here(Child),
-    There(Distant),
+    Local(Child),
+    Remote(RemoteProgram),
 }
 
 impl Running {
     pub(super) fn has_ended(&self) -> bool {
         match self {
-            Running::Here(child) => child.has_ended(),
-            Running::There(distant) => distant.has_ended(),
+            Running::Local(child) => child.has_ended(),
+            Running::Remote(distant) => distant.has_ended(),
         }
     }
 
     /// The unsuccessful exit, if any; of several programs, the first.
-    pub(super) fn failure(&self) -> Option<Ended> {
+    pub(super) fn failure(&self) -> Option<UnsuccessfulExit> {
         match self {
-            Running::Here(child) => child.failure(),
-            Running::There(distant) => distant.failure(),
+            Running::Local(child) => child.failure(),
+            Running::Remote(distant) => distant.failure(),
         }
     }
 
     /// Truncates a server's output that exceeds the limit. Agents do this by themselves.
-    pub(super) fn bound_output(&self) {
+    pub(super) fn truncate_output(&self) {
         match self {
-            Running::Here(child) => child.bound_output(),
-            Running::There(_) => {}
+            Running::Local(child) => child.truncate_output(),
+            Running::Remote(_) => {}
         }
     }
 
-    pub(super) fn was_cut(&self) -> bool {
+    pub(super) fn was_truncated(&self) -> bool {
         match self {
-            Running::Here(child) => child.was_cut(),
-            Running::There(distant) => distant.was_cut(),
+            Running::Local(child) => child.was_truncated(),
+            Running::Remote(distant) => distant.was_truncated(),
         }
     }
 
-    pub(super) fn printed_too_much(&self) -> bool {
+    pub(super) fn exceeds_output_limit(&self) -> bool {
         match self {
-            Running::Here(child) => child.printed_too_much(),
-            Running::There(_) => false,
+            Running::Local(child) => child.exceeds_output_limit(),
+            Running::Remote(_) => false,
         }
     }
 
     /// The last second that it reported; `None` on another machine, because output is only fetched at the end.
     pub(super) fn last_second(&self) -> Option<String> {
         match self {
-            Running::Here(child) => child.last_second(),
-            Running::There(_) => None,
+            Running::Local(child) => child.last_second(),
+            Running::Remote(_) => None,
         }
     }
 
-    pub(super) fn last_words(&self) -> String {
+    pub(super) fn output_tail(&self) -> String {
         match self {
-            Running::Here(child) => child.last_words(),
-            Running::There(distant) => distant.last_words(),
+            Running::Local(child) => child.output_tail(),
+            Running::Remote(distant) => distant.output_tail(),
         }
     }
 
     pub(super) fn stop(&mut self) {
         match self {
-            Running::Here(child) => child.stop(),
-            Running::There(distant) => distant.stop(),
+            Running::Local(child) => child.stop(),
+            Running::Remote(distant) => distant.stop(),
         }
     }
 }

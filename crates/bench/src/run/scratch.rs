@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::strays;
+use super::leftover_processes;
 
 pub(super) struct Scratch {
     pub(super) path: PathBuf,
@@ -51,7 +51,7 @@ pub(super) fn remove_stale(temporary: &Path, prefix: &str, first: impl Fn(&Path)
             && entry.metadata().is_ok_and(is_ours)
             && is_unlocked(&entry.path())
         {
-            strays::end(|run| run == name);
+            leftover_processes::end(|run| run == name);
             first(&entry.path());
             let _ = fs::remove_dir_all(entry.path());
         }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_run_left_is_removed_and_nothing_else() {
+    fn leftovers_of_killed_run_are_removed() {
         let temporary = tempfile::tempdir().expect("a directory");
         // Above the largest process id (PID_MAX_LIMIT, 2^22).
         let gone = "onrush-bench-4000000000-1";

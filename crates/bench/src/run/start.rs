@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::child::{Child, nap, pinned};
+use super::child::{Child, pinned, sleep_until_at_most};
 use super::failure::{Failure, Try, failed, is_no_room};
-use super::prepare::{Part, key, prepare};
+use super::leftover_processes::run_name;
+use super::prepare::{PreparedRole, key, prepare};
 use super::remote;
 use super::running::Running;
-use super::strays::run_name;
 use super::subject::{Context, Subject};
-use super::together::moment;
+use super::synchronized_start::start_time;
 use crate::limits::{
     CLIENT_OVERTIME_MAX, OUTPUT_BYTES_MAX, POLL, READY_POLL, READY_WAIT_MAX, SILENCE_MAX,
 };
@@ -26,18 +26,18 @@ pub(super) fn launch(
 ) -> Try<Running> {
     if subject.variant.remote.is_some() {
         // Clients started outside of the window, as for a warm-up, get their own start time.
-        let start_at = subject.start_at.or_else(|| moment(context, subject));
+        let start_at = subject.start_at.or_else(|| start_time(context, subject));
         let subject = Subject {
             start_at,
             ..*subject
         };
-        return remote::launch(context, &subject, role, ports, length).map(Running::There);
+        return remote::launch(context, &subject, role, ports, length).map(Running::Remote);
     }
     let part = prepare(context, subject, role, ports, length)?;
     let Some(program) = subject.program(context.experiment, role) else {
         return failed(format!("no program has the role {}", role.name()));
     };
-    start(context, subject, role, program, &part).map(Running::Here)
+    start(context, subject, role, program, &part).map(Running::Local)
 }
 
 fn start(
@@ -45,11 +45,11 @@ fn start(
     subject: &Subject<'_>,
     role: Role,
     program: &Program,
-    part: &Part,
+    part: &PreparedRole,
 ) -> Try<Child> {
     let filled = |arguments: &[String]| -> Vec<String> {
         let each = arguments.iter();
-        each.flat_map(|argument| for_each_way(argument, &part.values))
+        each.flat_map(|argument| for_each_target(argument, &part.values))
             .collect()
     };
     let command = match &program.launch {
@@ -91,7 +91,7 @@ fn start(
 }
 
 /// Repeats an argument with `{targets}` for each address of the target.
-fn for_each_way(argument: &str, values: &Values) -> Vec<String> {
+fn for_each_target(argument: &str, values: &Values) -> Vec<String> {
     if !is_named(argument, "targets") {
         return vec![render(argument, values)];
     }
@@ -115,18 +115,18 @@ pub(super) fn wait_until_ready(
     let deadline = Instant::now() + READY_WAIT_MAX;
     loop {
         check(context)?;
-        child.bound_output();
+        child.truncate_output();
         if child.has_ended() {
             return failed(format!(
                 "the {} ended at once; {}",
                 role.name(),
-                child.last_words()
+                child.output_tail()
             ));
         }
         let is_listening = match (child, subject.network) {
-            (Running::There(distant), _) => distant.is_listening(port)?,
-            (Running::Here(_), Some(network)) => network.is_listening(role, port),
-            (Running::Here(_), None) => {
+            (Running::Remote(distant), _) => distant.is_listening(port)?,
+            (Running::Local(_), Some(network)) => network.is_listening(role, port),
+            (Running::Local(_), None) => {
                 TcpStream::connect_timeout(&address, READY_WAIT_MAX).is_ok()
             }
         };
@@ -138,22 +138,22 @@ pub(super) fn wait_until_ready(
                 "the {} does not accept connections on {} after {} s; {}",
                 role.name(),
                 match (child, subject.network) {
-                    (Running::Here(_), None) => address.to_string(),
-                    (Running::Here(_), Some(_)) | (Running::There(_), _) => {
+                    (Running::Local(_), None) => address.to_string(),
+                    (Running::Local(_), Some(_)) | (Running::Remote(_), _) => {
                         format!("port {port} of its host")
                     }
                 },
                 READY_WAIT_MAX.as_secs(),
-                child.last_words()
+                child.output_tail()
             ));
         }
-        nap(READY_POLL, deadline);
+        sleep_until_at_most(READY_POLL, deadline);
     }
 }
 
 /// Returns an error if a signal was received or a host was lost.
 fn check(context: &Context<'_>) -> Try<()> {
-    if context.interrupt.is_asked() {
+    if context.interrupt.is_requested() {
         return Err(Failure::Interrupted);
     }
     context.hosts.check()
@@ -187,34 +187,34 @@ pub(super) fn wait_for_end_of(
 ) -> Try<()> {
     let began = Instant::now();
     let mut deadline = began + length + CLIENT_OVERTIME_MAX;
-    if let Running::There(_) = client {
+    if let Running::Remote(_) = client {
         // Longer than the silence after which a lost host is detected, so that it is not mistaken for a slow one.
         deadline += SILENCE_MAX * 2;
     }
     while !client.has_ended() {
         check(context)?;
         if Instant::now() > deadline {
-            let words = client.last_words();
-            return failed(format!("the {} did not end; {words}", spoken(role)));
+            let words = client.output_tail();
+            return failed(format!("the {} did not end; {words}", role_label(role)));
         }
-        if client.printed_too_much() {
+        if client.exceeds_output_limit() {
             let most = OUTPUT_BYTES_MAX >> 20;
-            let role = spoken(role);
+            let role = role_label(role);
             return failed(format!("the {role} printed more than {most} MiB"));
         }
         for (_, listener) in listeners {
-            listener.bound_output();
+            listener.truncate_output();
         }
         poll();
         context
             .progress
             .show_load(phase, began, || client.last_second());
-        nap(POLL, deadline);
+        sleep_until_at_most(POLL, deadline);
     }
     Ok(())
 }
 
-fn spoken(role: Role) -> &'static str {
+fn role_label(role: Role) -> &'static str {
     match role {
         Role::Client | Role::Proxy | Role::Server => role.name(),
         Role::Control => "control client",
@@ -227,7 +227,7 @@ pub(super) fn check_alive(listeners: &[(Role, Running)]) -> Try<()> {
         Some((role, child)) => failed(format!(
             "the {} ended during the run; {}",
             role.name(),
-            child.last_words()
+            child.output_tail()
         )),
     }
 }
@@ -242,8 +242,11 @@ mod tests {
         let values: Values = values
             .map(|(name, value)| (name.into(), value.into()))
             .into();
-        let ways = for_each_way("http://{targets}/", &values);
+        let ways = for_each_target("http://{targets}/", &values);
         assert_eq!(ways, ["http://a:1/", "http://b:1/"]);
-        assert_eq!(for_each_way("http://{target}/", &values), ["http://a:1/"]);
+        assert_eq!(
+            for_each_target("http://{target}/", &values),
+            ["http://a:1/"]
+        );
     }
 }

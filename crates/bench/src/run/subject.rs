@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::interrupt::Interrupt;
-use super::network::Made;
+use super::network::NetworkNamespaces;
 use super::profiles::Profiles;
 use super::progress::Progress;
 use super::remote::Hosts;
@@ -32,7 +32,7 @@ pub(super) struct Subject<'a> {
     pub(super) variant: &'a Variant,
     pub(super) placement: &'a Placement,
     /// Namespaces of the roles; `None` if roles run in the default namespace or on other machines.
-    pub(super) network: Option<&'a Made<'a>>,
+    pub(super) network: Option<&'a NetworkNamespaces<'a>>,
     pub(super) round: u32,
     pub(super) rate: Option<f64>,
     /// Start time of clients on several machines, in seconds since 1970 by the local clock.

@@ -11,19 +11,19 @@ use std::thread;
 use std::time::Duration;
 
 use super::client_report::{self, read_report};
-use super::facts;
 use super::failure::{Failure, Try, failed};
 use super::idle::{IdleConnections, check_open_files};
 use super::loaded::loaded_trial;
-use super::network::Made;
+use super::network::NetworkNamespaces;
 use super::prepare::ports;
 use super::remote;
 use super::running::Running;
 use super::start::{check_alive, launch, wait_for_end, wait_for_end_of, wait_until_ready};
 use super::subject::{Context, Subject};
-use super::together::{moment, wait_for};
-use super::warm_up::{Warm, warm_up};
-use super::watch::{Watch, ids};
+use super::synchronized_start::{start_time, wait_for};
+use super::warm_up::{WarmUpResult, warm_up};
+use super::watch::{OpenWindow, ids};
+use super::window_metrics;
 use crate::collect::client::ClientReport;
 use crate::collect::sampler::{Sampler, Window};
 use crate::collect::source::Root;
@@ -34,13 +34,17 @@ use crate::scenario::{Launch, Metric, Role};
 use crate::verdict::{self, ControlEnd};
 
 /// Delay before reading memory, for freed memory and late start-up work.
-const SETTLE: Duration = Duration::from_millis(300);
+const MEMORY_READ_DELAY: Duration = Duration::from_millis(300);
 
 /// Runs one trial. All of its programs have ended when this returns.
 pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
     // Dropped at the end of the trial, after the programs in it.
     let network = match &subject.variant.network {
-        Some(network) => Some(Made::make(network, context.root, context.interrupt)?),
+        Some(network) => Some(NetworkNamespaces::make(
+            network,
+            context.root,
+            context.interrupt,
+        )?),
         None => None,
     };
     if let Some(network) = &network {
@@ -69,7 +73,7 @@ pub(super) fn measure(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Tr
             .insert(key, applied.words.clone());
     }
     let trial = on_network(context, subject);
-    applied.set_back()?;
+    applied.restore()?;
     trial
 }
 
@@ -78,7 +82,7 @@ fn on_network(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
         Some(_) => remote::ports(context, &subject)?,
         None => ports(&subject)?,
     };
-    remote::step_aside(context, &subject)?;
+    remote::pin_self(context, &subject)?;
     // Stopped in reverse order: the proxy before its server.
     let mut listeners: Vec<(Role, Running)> = Vec::new();
     for role in [Role::Server, Role::Proxy] {
@@ -99,7 +103,7 @@ fn on_network(context: &mut Context<'_>, subject: Subject<'_>) -> Try<Trial> {
         Some(Launch::Idle(count)) => idle(context, subject, &listeners, &ports, count),
         _ => load(context, subject, &listeners, &ports),
     };
-    let cut = listeners.iter().filter(|(_, child)| child.was_cut());
+    let cut = listeners.iter().filter(|(_, child)| child.was_truncated());
     let cut: Vec<String> = cut.map(|(role, _)| cut_in_words(*role)).collect();
     while let Some((_, mut child)) = listeners.pop() {
         child.stop();
@@ -127,7 +131,7 @@ fn load(
     let measure = context.experiment.measure;
     let warm = warm_up(context, &subject, ports, listeners)?;
 
-    let start_at = moment(context, &subject);
+    let start_at = start_time(context, &subject);
     let subject = Subject {
         start_at,
         ..subject
@@ -142,7 +146,7 @@ fn load(
         None => None,
     };
     let root = network_root(&subject);
-    let mut watch = Watch::start(context, &subject, &root, listeners)?;
+    let mut watch = OpenWindow::start(context, &subject, &root, listeners)?;
     let at_s = subject.run_started.elapsed().as_secs_f64();
     let mut control = match subject.variant.roles.contains_key(&Role::Control) {
         true => Some(launch(context, &subject, Role::Control, ports, measure)?),
@@ -218,16 +222,16 @@ fn end_of_control(
         requests: Some(report.requests),
         errors: report.errors,
         failure,
-        distrust: report.distrust.clone(),
+        distrust: report.invalid_reasons.clone(),
     };
     Ok((Some(report), end))
 }
 
-fn note_warm_up(trial: &mut Trial, warm: Warm) {
+fn note_warm_up(trial: &mut Trial, warm: WarmUpResult) {
     match warm {
-        Warm::Unknown => {}
-        Warm::Steady(after) => trial.warm_up_s = Some(after.as_secs_f64()),
-        Warm::Unsteady(after) => {
+        WarmUpResult::Unknown => {}
+        WarmUpResult::Steady(after) => trial.warm_up_s = Some(after.as_secs_f64()),
+        WarmUpResult::Unsteady(after) => {
             trial.warm_up_s = Some(after.as_secs_f64());
             trial.notes.push(format!(
                 "the rate still changed after {:.0} s of warm-up",
@@ -263,7 +267,7 @@ fn idle(
     let Some(port) = target.copied() else {
         return failed("no server to connect to");
     };
-    thread::sleep(SETTLE);
+    thread::sleep(MEMORY_READ_DELAY);
     let root = Root::of_machine();
     let memory = |listeners: &[(Role, Running)]| -> BTreeMap<Role, u64> {
         let ids = ids(listeners).into_iter();
@@ -282,14 +286,14 @@ fn idle(
         if number.is_multiple_of(500) {
             progress.show(&format!("{number} connections open"));
         }
-        !interrupt.is_asked()
+        !interrupt.is_requested()
     });
     let connections = match opened {
         Ok(connections) => connections,
-        Err(_) if context.interrupt.is_asked() => return Err(Failure::Interrupted),
+        Err(_) if context.interrupt.is_requested() => return Err(Failure::Interrupted),
         Err(error) => return failed(format!("cannot open {count} connections: {error}")),
     };
-    thread::sleep(SETTLE);
+    thread::sleep(MEMORY_READ_DELAY);
     check_alive(listeners)?;
     let window = sampler.finish();
     let after = memory(listeners);
@@ -332,6 +336,6 @@ fn idle_trial(
         };
         trial.roles.insert(*role, role_use);
     }
-    facts::observed(&mut trial, window);
+    window_metrics::observed(&mut trial, window);
     trial
 }

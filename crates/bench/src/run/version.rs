@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::child::{Child, file_of};
 use super::interrupt::Interrupt;
-use super::strays::{self, run_name};
+use super::leftover_processes::{self, run_name};
 use crate::limits::{READY_POLL, STOP_WAIT_MAX, VERSION_WAIT_MAX};
 
 /// Runs version commands. Processes that a command leaves behind are killed, so that none of them runs during trials.
@@ -35,8 +35,8 @@ impl<'a> Versions<'a> {
         file_of(command.first()?)?;
         let child = Child::start(command, &self.directory, &self.run).ok()?;
         let deadline = Instant::now() + VERSION_WAIT_MAX;
-        while !child.has_ended() && !child.printed_too_much() && Instant::now() < deadline {
-            if self.interrupt.is_asked() {
+        while !child.has_ended() && !child.exceeds_output_limit() && Instant::now() < deadline {
+            if self.interrupt.is_requested() {
                 return None;
             }
             thread::sleep(READY_POLL);
@@ -45,7 +45,7 @@ impl<'a> Versions<'a> {
         drop(child);
         let deadline = Instant::now() + STOP_WAIT_MAX;
         // A killed process is visible until it has exited.
-        while strays::end(|run| run == self.run) > 0 && Instant::now() < deadline {
+        while leftover_processes::end(|run| run == self.run) > 0 && Instant::now() < deadline {
             thread::sleep(READY_POLL);
         }
         said
@@ -78,19 +78,27 @@ mod tests {
     }
 
     #[test]
-    fn what_a_version_command_starts_holds_nobody_up_and_is_ended() {
+    fn version_command_leftovers_are_killed() {
         // A process in its own session keeps the output open; it is running when its line appears.
         let (version, run) =
             said("setsid sh -c 'echo 1.0; kill -STOP $$' & until [ -s /proc/$$/fd/1 ]; do :; done");
         assert_eq!(version.as_deref(), Some("1.0"));
-        assert_eq!(strays::end(|name| name == run), 0, "somebody was left");
+        assert_eq!(
+            leftover_processes::end(|name| name == run),
+            0,
+            "somebody was left"
+        );
     }
 
     #[test]
-    fn a_version_command_that_does_not_end_has_said_its_version() {
+    fn hanging_version_command_is_killed() {
         let (version, run) = said("echo 1.0; sleep 1000; echo too late");
         assert_eq!(version.as_deref(), Some("1.0"));
-        assert_eq!(strays::end(|name| name == run), 0, "somebody was left");
+        assert_eq!(
+            leftover_processes::end(|name| name == run),
+            0,
+            "somebody was left"
+        );
         assert_eq!(said("yes").0.as_deref(), Some("y"));
     }
 }

@@ -11,13 +11,13 @@ use super::subject::{Context, Subject};
 use crate::scenario::{Role, WarmUp};
 
 /// Length of a piece of load, after which the rate is compared; wrk and others only accept whole seconds.
-const PIECE: Duration = Duration::from_secs(1);
+const LOAD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Relative difference below which rates count as equal. Rates of one second vary by about 2 % without any change.
 const STEADY: f64 = 0.03;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Warm {
+pub(super) enum WarmUpResult {
     Unknown,
     /// The rate was steady after this time.
     Steady(Duration),
@@ -31,14 +31,14 @@ pub(super) fn warm_up(
     subject: &Subject<'_>,
     ports: &BTreeMap<Role, u16>,
     listeners: &[(Role, Running)],
-) -> Try<Warm> {
+) -> Try<WarmUpResult> {
     match context.experiment.warm_up {
-        WarmUp::Fixed(Duration::ZERO) => Ok(Warm::Unknown),
+        WarmUp::Fixed(Duration::ZERO) => Ok(WarmUpResult::Unknown),
         WarmUp::Fixed(length) => {
             let mut client = launch(context, subject, Role::Client, ports, length)?;
             wait_for_end(context, &client, listeners, length, "warming up", || ())?;
             client.stop();
-            Ok(Warm::Unknown)
+            Ok(WarmUpResult::Unknown)
         }
         WarmUp::UntilSteady(longest) => until_steady(context, subject, ports, listeners, longest),
     }
@@ -50,20 +50,27 @@ fn until_steady(
     ports: &BTreeMap<Role, u16>,
     listeners: &[(Role, Running)],
     longest: Duration,
-) -> Try<Warm> {
+) -> Try<WarmUpResult> {
     let began = Instant::now();
     let mut rates: Vec<f64> = Vec::new();
     loop {
-        let mut client = launch(context, subject, Role::Client, ports, PIECE)?;
-        wait_for_end(context, &client, listeners, PIECE, "warming up", || ())?;
+        let mut client = launch(context, subject, Role::Client, ports, LOAD_INTERVAL)?;
+        wait_for_end(
+            context,
+            &client,
+            listeners,
+            LOAD_INTERVAL,
+            "warming up",
+            || (),
+        )?;
         let report = read_report(context, subject, Role::Client, &client)?;
         client.stop();
         rates.push(report.rps);
         if is_steady(&rates) {
-            return Ok(Warm::Steady(began.elapsed()));
+            return Ok(WarmUpResult::Steady(began.elapsed()));
         }
-        if began.elapsed() + PIECE > longest {
-            return Ok(Warm::Unsteady(began.elapsed()));
+        if began.elapsed() + LOAD_INTERVAL > longest {
+            return Ok(WarmUpResult::Unsteady(began.elapsed()));
         }
     }
 }

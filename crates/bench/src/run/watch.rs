@@ -15,13 +15,13 @@ use crate::collect::source::Root;
 use crate::outcome::Trial;
 use crate::scenario::Role;
 
-pub(super) enum Watch {
-    Here(Box<Here>),
+pub(super) enum OpenWindow {
+    Local(Box<Here>),
     /// On other machines, where profiles are not supported; whether they were requested.
-    There(RemoteWindow, Option<NoProfiles>),
+    Remote(RemoteWindow, Option<UnsupportedProfiles>),
 }
 
-pub(super) struct NoProfiles;
+pub(super) struct UnsupportedProfiles;
 
 pub(super) struct Here {
     sampler: Sampler,
@@ -31,37 +31,37 @@ pub(super) struct Here {
 /// Process ids of local programs.
 pub(super) fn ids(running: &[(Role, Running)]) -> BTreeMap<Role, u32> {
     let ids = running.iter().filter_map(|(role, running)| match running {
-        Running::Here(child) => Some((*role, child.id())),
-        Running::There(_) => None,
+        Running::Local(child) => Some((*role, child.id())),
+        Running::Remote(_) => None,
     });
     ids.collect()
 }
 
-impl Watch {
+impl OpenWindow {
     /// Opens a window over the running programs and the network of `root`.
     pub(super) fn start(
         context: &Context<'_>,
         subject: &Subject<'_>,
         root: &Root,
         running: &[(Role, Running)],
-    ) -> Try<Watch> {
+    ) -> Try<OpenWindow> {
         if subject.variant.remote.is_some() {
             let roles: Vec<Role> = running.iter().map(|(role, _)| *role).collect();
             let window = RemoteWindow::open(context, subject, &roles)?;
-            let no_profiles = context.profiles.as_ref().map(|_| NoProfiles);
-            return Ok(Watch::There(window, no_profiles));
+            let no_profiles = context.profiles.as_ref().map(|_| UnsupportedProfiles);
+            return Ok(OpenWindow::Remote(window, no_profiles));
         }
         let profiles = context.profiles.as_ref();
         let sampler = Sampler::start(root, &ids(running), subject.variant.collect);
         let here = Here::start(sampler, profiles, context.root);
-        Ok(Watch::Here(Box::new(here)))
+        Ok(OpenWindow::Local(Box::new(here)))
     }
 
     pub(super) fn join(&mut self, role: Role, running: &Running) -> Try<()> {
         match (self, running) {
-            (Watch::Here(here), Running::Here(child)) => here.join(role, child.id()),
-            (Watch::There(window, _), _) => window.join(role)?,
-            (Watch::Here(_), Running::There(_)) => {
+            (OpenWindow::Local(here), Running::Local(child)) => here.join(role, child.id()),
+            (OpenWindow::Remote(window, _), _) => window.join(role)?,
+            (OpenWindow::Local(_), Running::Remote(_)) => {
                 unreachable!("all roles are here or all are on other machines")
             }
         }
@@ -71,15 +71,15 @@ impl Watch {
     /// Takes a sample if one is due; agents do this by themselves.
     pub(super) fn poll(&mut self) {
         match self {
-            Watch::Here(here) => here.sampler.poll(),
-            Watch::There(..) => {}
+            OpenWindow::Local(here) => here.sampler.poll(),
+            OpenWindow::Remote(..) => {}
         }
     }
 
     pub(super) fn finish(self) -> Try<(Window, Recorded)> {
         match self {
-            Watch::Here(here) => Ok(here.finish()),
-            Watch::There(window, no_profiles) => {
+            OpenWindow::Local(here) => Ok(here.finish()),
+            OpenWindow::Remote(window, no_profiles) => {
                 let mut window = window.close()?;
                 let why = "CPU profiles (roles on other machines are not profiled)";
                 window.left_out.extend(no_profiles.map(|_| why.into()));

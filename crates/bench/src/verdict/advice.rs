@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::outcome::{CpuUse, LimiterKind, Trial};
+use crate::outcome::{BottleneckKind, CpuUse, Trial};
 use crate::placement::Placement;
 use crate::scenario::Role;
 
@@ -16,7 +16,7 @@ const ROOM: f64 = 0.7;
 
 /// A suggested change as a sentence; `None` if the program under test is the bottleneck, or there is no suggestion.
 pub(super) fn advice(trial: &Trial, placement: &Placement, under_test: Role) -> Option<String> {
-    if trial.limiter.kind != LimiterKind::Cpu {
+    if trial.limiter.kind != BottleneckKind::Cpu {
         return None;
     }
     by_packets(&trial.cpus).or_else(|| by_client(trial, placement, under_test))
@@ -108,7 +108,7 @@ mod tests {
             cpus,
             ..Trial::default()
         };
-        trial.limiter.kind = LimiterKind::Cpu;
+        trial.limiter.kind = BottleneckKind::Cpu;
         let placement = place(&[0, 1], &[Client, Server], Server, None);
         advice(&trial, &placement, Server)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use onrush_measure::units;
 
-use super::limiter::percent;
+use super::bottleneck::percent;
 use crate::outcome::{Latency, Trial, VariantOutcome};
 use crate::scenario::{Figure, Metric, Nature, ResponsesMay, Role};
 
@@ -28,7 +28,7 @@ pub(super) fn incomparable(
         Nature::Latency => (false, true),
         Nature::Memory | Nature::Count => (false, false),
     };
-    if !ours.ran() || !theirs.ran() {
+    if !ours.has_metrics() || !theirs.has_metrics() {
         return None;
     }
     if is_per_request && ours.counted != theirs.counted {

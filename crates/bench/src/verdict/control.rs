@@ -2,7 +2,7 @@
 
 use onrush_measure::units::plural;
 
-use super::limiter::{OTHERS_MAX, STEAL_MAX, mean_use, others_on, percent};
+use super::bottleneck::{OTHER_PROGRAMS_MAX, STEAL_MAX, mean_use, other_programs_on, percent};
 use crate::outcome::Trial;
 use crate::placement::Placement;
 use crate::scenario::Role;
@@ -65,8 +65,8 @@ fn lack_of_cpu(trial: &Trial, placement: &Placement, requests: u64) -> Option<St
         let share = percent(steal);
         return Some(format!("the hypervisor took {share} of CPU {words}"));
     }
-    let others = others_on(trial, placement, cpus).unwrap_or(0.0);
-    if others > OTHERS_MAX {
+    let others = other_programs_on(trial, placement, cpus).unwrap_or(0.0);
+    if others > OTHER_PROGRAMS_MAX {
         let share = percent(others);
         return Some(format!("other programs used {share} of its CPU {words}"));
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_says_of_itself_and_how_it_ended_are_reasons() {
+    fn control_report_and_exit_are_reasons() {
         let reasons = judged(|_, end| {
             end.failure = Some("the control ended with exit status 1".into());
             end.errors = 1_234;

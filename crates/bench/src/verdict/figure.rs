@@ -2,9 +2,9 @@
 
 use onrush_measure::compare::{Ratios, Rounds};
 
-use super::agree::undecided;
+use super::agreement::undecided;
+use super::bottleneck::percent;
 use super::comparable::incomparable;
-use super::limiter::percent;
 use super::validity::unsteady_in_words;
 use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict, WorkOutcome};
 use crate::scenario::{Figure, Metric, Nature, Role};
@@ -43,13 +43,13 @@ struct Pair {
     round: u32,
     /// The values, if both sides have one.
     values: Option<(f64, Option<f64>)>,
-    spoilt: Option<Spoilt>,
+    excluded_reason: Option<ExcludedReason>,
     /// Share of a CPU that other programs used, the larger of the two sides; `None` if it was within the limit.
     disturbed: Option<f64>,
 }
 
 #[derive(Clone, PartialEq)]
-enum Spoilt {
+enum ExcludedReason {
     Because(String),
     /// Other programs used this share of a CPU.
     Disturbed(f64),
@@ -65,15 +65,18 @@ fn line(
     let pairs: Vec<Pair> = trials
         .map(|trial| pair(figure, variants, (ours, trial), theirs))
         .collect();
-    let spoilt = pairs.iter().filter(|pair| pair.spoilt.is_some()).count();
+    let spoilt = pairs
+        .iter()
+        .filter(|pair| pair.excluded_reason.is_some())
+        .count();
     // A figure is judged if more than half of its rounds count. Otherwise all values are shown without a verdict.
     let standing = match spoilt * 2 < pairs.len().max(1) {
-        true => Standing::Stands,
-        false => Standing::Falls,
+        true => FigureValidity::Valid,
+        false => FigureValidity::Invalid,
     };
     let shown: Vec<(f64, Option<f64>)> = pairs
         .iter()
-        .filter(|pair| standing == Standing::Falls || pair.spoilt.is_none())
+        .filter(|pair| standing == FigureValidity::Invalid || pair.excluded_reason.is_none())
         .filter_map(|pair| pair.values)
         .collect();
     let own: Vec<f64> = shown.iter().map(|(ours, _)| *ours).collect();
@@ -89,7 +92,7 @@ fn line(
         .bound
         .zip(ratios.as_ref())
         .and_then(|(bound, ratios)| undecided(&figure.metric, &ratios.each, bound))
-        .filter(|_| standing == Standing::Stands);
+        .filter(|_| standing == FigureValidity::Valid);
     FigureLine {
         metric: figure.metric.name(),
         title: title(figure, ours),
@@ -113,7 +116,7 @@ fn line(
         notes: left_out(ours, theirs).map_or_else(
             || {
                 let notes = notes(&figure.metric, ours, &pairs, standing).into_iter();
-                let shown = what_is_shown(&shown, &pairs, standing);
+                let shown = all_rounds_note(&shown, &pairs, standing);
                 notes.chain(undecided).chain(shown).collect()
             },
             |why| vec![why],
@@ -123,7 +126,7 @@ fn line(
 
 /// The metric with the client's unit, and the variant that is subtracted.
 fn title(figure: &Figure, ours: &VariantOutcome) -> String {
-    let mut ran = ours.trials.iter().filter(|trial| trial.ran());
+    let mut ran = ours.trials.iter().filter(|trial| trial.has_metrics());
     let counted = ran.next().map(|trial| trial.counted).unwrap_or_default();
     let title = figure.metric.title_of(counted);
     match figure.above.get(&ours.name) {
@@ -134,13 +137,13 @@ fn title(figure: &Figure, ours: &VariantOutcome) -> String {
 
 /// Note that values are of all rounds, if half of them or more do not count and some do: charts contain only the
 /// latter.
-fn what_is_shown(
+fn all_rounds_note(
     shown: &[(f64, Option<f64>)],
     pairs: &[Pair],
-    standing: Standing,
+    standing: FigureValidity,
 ) -> Option<String> {
-    let some_count = pairs.iter().any(|pair| pair.spoilt.is_none());
-    (standing == Standing::Falls && some_count && shown.len() > 1)
+    let some_count = pairs.iter().any(|pair| pair.excluded_reason.is_none());
+    (standing == FigureValidity::Invalid && some_count && shown.len() > 1)
         .then(|| "the figures include all rounds, because too few are valid".to_owned())
 }
 
@@ -168,25 +171,29 @@ fn pair(
     theirs: Option<&VariantOutcome>,
 ) -> Pair {
     let number = |name: &str, trial: &Trial| number(figure, variants, name, trial);
-    let aim = Aim::of(figure);
-    let mut spoilt = spoilt(&aim, ours, Side::Ours);
+    let aim = RoundCriteria::of(figure);
+    let mut spoilt = excluded_reason(&aim, ours, Side::Ours);
     let mut values = number(&variant.name, ours).map(|own| (own, None));
     let mut disturbed = ours.disturbed;
     if let Some(theirs) = theirs {
         let beside = theirs.trials.iter().find(|trial| trial.round == ours.round);
         let theirs_spoilt = match beside {
-            Some(trial) => self::spoilt(&aim, trial, Side::Theirs).or_else(|| {
-                incomparable(figure, (variant, ours), (theirs, trial)).map(Spoilt::Because)
+            Some(trial) => self::excluded_reason(&aim, trial, Side::Theirs).or_else(|| {
+                incomparable(figure, (variant, ours), (theirs, trial)).map(ExcludedReason::Because)
             }),
-            None => Some(Spoilt::Because("did not run".into())),
+            None => Some(ExcludedReason::Because("did not run".into())),
         };
         let theirs_spoilt = theirs_spoilt.map(|why| match why {
-            Spoilt::Because(why) => Spoilt::Because(format!("{}: {why}", theirs.name)),
-            Spoilt::Disturbed(share) => Spoilt::Disturbed(share),
+            ExcludedReason::Because(why) => {
+                ExcludedReason::Because(format!("{}: {why}", theirs.name))
+            }
+            ExcludedReason::Disturbed(share) => ExcludedReason::Disturbed(share),
         });
         // A failure takes precedence over a disturbance of the other side.
         spoilt = match (spoilt, theirs_spoilt) {
-            (Some(Spoilt::Disturbed(_)), Some(Spoilt::Because(why))) => Some(Spoilt::Because(why)),
+            (Some(ExcludedReason::Disturbed(_)), Some(ExcludedReason::Because(why))) => {
+                Some(ExcludedReason::Because(why))
+            }
             (own, theirs) => own.or(theirs),
         };
         let theirs_disturbed = beside.and_then(|trial| trial.disturbed);
@@ -200,7 +207,7 @@ fn pair(
     Pair {
         round: ours.round,
         values,
-        spoilt,
+        excluded_reason: spoilt,
         disturbed,
     }
 }
@@ -211,14 +218,14 @@ enum Side {
     Theirs,
 }
 
-struct Aim<'a> {
+struct RoundCriteria<'a> {
     metric: &'a Metric,
     has_target: bool,
 }
 
-impl Aim<'_> {
-    fn of(figure: &Figure) -> Aim<'_> {
-        Aim {
+impl RoundCriteria<'_> {
+    fn of(figure: &Figure) -> RoundCriteria<'_> {
+        RoundCriteria {
             metric: &figure.metric,
             has_target: figure.bound.is_some(),
         }
@@ -231,31 +238,33 @@ pub(crate) fn counts(work: &WorkOutcome, variant: &str, metric: &Metric, trial: 
     let name = metric.name();
     let lines = work.figures.iter().filter(|line| line.metric == name);
     let spoilt = |line: &FigureLine| {
-        let aim = Aim {
+        let aim = RoundCriteria {
             metric,
             has_target: line.target.is_some(),
         };
         let is_ours = line.ours == variant;
         let is_theirs = line.theirs.as_deref() == Some(variant);
-        (is_ours && spoilt(&aim, trial, Side::Ours).is_some())
-            || (is_theirs && spoilt(&aim, trial, Side::Theirs).is_some())
+        (is_ours && excluded_reason(&aim, trial, Side::Ours).is_some())
+            || (is_theirs && excluded_reason(&aim, trial, Side::Theirs).is_some())
     };
     trial.is_valid() && !lines.into_iter().any(spoilt)
 }
 
-fn spoilt(aim: &Aim<'_>, trial: &Trial, side: Side) -> Option<Spoilt> {
+fn excluded_reason(aim: &RoundCriteria<'_>, trial: &Trial, side: Side) -> Option<ExcludedReason> {
     if !trial.invalid.is_empty() {
-        return Some(Spoilt::Because(trial.invalid.join("; ")));
+        return Some(ExcludedReason::Because(trial.invalid.join("; ")));
     }
     let metric = aim.metric;
     let is_of_control = metric.role() == Some(Role::Control);
     if is_of_control && !trial.control_disturbed.is_empty() {
         let why = trial.control_disturbed.join("; ");
-        return Some(Spoilt::Because(format!("the control client: {why}")));
+        return Some(ExcludedReason::Because(format!(
+            "the control client: {why}"
+        )));
     }
     // Without a target a disturbed round is shown; the line has a note.
     if let Some(share) = trial.disturbed.filter(|_| aim.has_target) {
-        return Some(Spoilt::Disturbed(share));
+        return Some(ExcludedReason::Disturbed(share));
     }
     let (needs_client_with_room, needs_steady_rate) = match metric.nature() {
         Nature::Cost | Nature::Count | Nature::Memory => (false, false),
@@ -265,26 +274,26 @@ fn spoilt(aim: &Aim<'_>, trial: &Trial, side: Side) -> Option<Spoilt> {
         Nature::Latency => (!is_of_control, true),
     };
     if trial.client_is_limit && needs_client_with_room {
-        return Some(Spoilt::Because("the client was the limit".into()));
+        return Some(ExcludedReason::Because("the client was the limit".into()));
     }
     if let Some(change) = trial.unsteady.filter(|_| needs_steady_rate) {
-        return Some(Spoilt::Because(unsteady_in_words(change)));
+        return Some(ExcludedReason::Because(unsteady_in_words(change)));
     }
     let is_measured = trial.metrics.contains_key(&metric.name());
-    (!is_measured).then(|| Spoilt::Because("not measured".into()))
+    (!is_measured).then(|| ExcludedReason::Because("not measured".into()))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Standing {
-    Stands,
-    Falls,
+enum FigureValidity {
+    Valid,
+    Invalid,
 }
 
-fn verdict(figure: &Figure, median: Option<f64>, standing: Standing) -> Verdict {
+fn verdict(figure: &Figure, median: Option<f64>, standing: FigureValidity) -> Verdict {
     let Some(median) = median else {
         return Verdict::NotMeasured;
     };
-    if standing == Standing::Falls {
+    if standing == FigureValidity::Invalid {
         return Verdict::Invalid;
     }
     match figure.bound {
@@ -309,7 +318,7 @@ fn notes(
     metric: &Metric,
     ours: &VariantOutcome,
     pairs: &[Pair],
-    standing: Standing,
+    standing: FigureValidity,
 ) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<u32>)> = Vec::new();
     let mut add = |why: &str, round: u32| match reasons.iter_mut().find(|(known, _)| known == why) {
@@ -319,13 +328,13 @@ fn notes(
     let most = pairs.iter().filter_map(|pair| pair.disturbed);
     let most = percent(most.fold(0.0, f64::max));
     let out = match standing {
-        Standing::Stands => "left out, ",
-        Standing::Falls => "",
+        FigureValidity::Valid => "left out, ",
+        FigureValidity::Invalid => "",
     };
     for (pair, trial) in pairs.iter().zip(&ours.trials) {
-        match &pair.spoilt {
-            Some(Spoilt::Because(why)) => add(&format!("{out}{why}"), pair.round),
-            Some(Spoilt::Disturbed(_)) => add(
+        match &pair.excluded_reason {
+            Some(ExcludedReason::Because(why)) => add(&format!("{out}{why}"), pair.round),
+            Some(ExcludedReason::Disturbed(_)) => add(
                 &format!("{out}other programs used up to {most} of a CPU"),
                 pair.round,
             ),

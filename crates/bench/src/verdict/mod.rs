@@ -1,24 +1,24 @@
 //! Verdicts: the bottleneck of a trial, whether it is valid, and whether figures reach their targets.
 
 mod advice;
-mod agree;
+mod agreement;
+mod bottleneck;
 mod comparable;
 mod control;
-mod evidence;
 mod figure;
-mod limiter;
-mod settled;
-mod standstill;
+mod kernel_losses;
+mod stall;
 mod steady;
+mod stopping;
 mod validity;
 
-pub use crate::outcome::{Limiter, LimiterKind, Verdict};
-pub use agree::{disagreements, remedy};
+pub use crate::outcome::{Bottleneck, BottleneckKind, Verdict};
+pub use agreement::{disagreements, remedy};
+pub use bottleneck::bottleneck;
+pub(crate) use bottleneck::mean_use;
 pub use control::{ControlEnd, judge_control};
-pub(crate) use evidence::of_all_cpus;
 pub(crate) use figure::counts;
 pub use figure::figure_lines;
-pub use limiter::limiter;
-pub(crate) use limiter::mean_use;
-pub use settled::all_settled;
+pub(crate) use kernel_losses::of_all_cpus;
+pub use stopping::all_precise;
 pub use validity::judge;

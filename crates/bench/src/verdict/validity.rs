@@ -1,12 +1,12 @@
 //! Decides whether a trial is valid, and adds notes.
 
 use super::advice::advice;
-use super::limiter;
-use super::limiter::{OTHERS_MAX, RATE_KEPT, others, percent};
-use super::standstill::judge_standstill;
+use super::bottleneck;
+use super::bottleneck::{OTHER_PROGRAMS_MAX, RATE_KEPT, others, percent};
+use super::stall::judge_stall;
 use super::steady::trend;
 use crate::environment::cpu_list;
-use crate::outcome::{LimiterKind, Trial};
+use crate::outcome::{BottleneckKind, Trial};
 use crate::placement::Placement;
 use crate::scenario::Role;
 
@@ -27,19 +27,19 @@ const ENDING_S: f64 = 1.0;
 /// Use above which a client thread cannot send faster.
 const CLIENT_FULL: f64 = 0.95;
 /// Share of a role's CPUs used by other programs above which a note is added.
-const OTHERS_NOTED: f64 = 0.05;
+const OTHER_PROGRAMS_NOTED: f64 = 0.05;
 
 /// Fills in the bottleneck, whether the client was it, reasons for an invalid trial, and notes.
 ///
 /// `asked_s` is the requested length of the window. It is `None` for idle trials: memory does not depend on CPU use.
 pub fn judge(trial: &mut Trial, placement: &Placement, under_test: Role, asked_s: Option<f64>) {
     if let Some(asked_s) = asked_s {
-        trial.limiter = limiter(trial, placement);
+        trial.limiter = bottleneck(trial, placement);
         trial.limiter.advice = advice(trial, placement, under_test);
         judge_load(trial, asked_s);
         judge_report(trial, under_test);
         judge_length(trial, asked_s);
-        judge_standstill(trial);
+        judge_stall(trial);
         judge_client(trial, placement, under_test);
         judge_others(trial, placement);
         judge_steadiness(trial);
@@ -114,7 +114,7 @@ fn judge_length(trial: &mut Trial, asked_s: f64) {
 /// requested rate.
 fn judge_client(trial: &mut Trial, placement: &Placement, under_test: Role) {
     let busy = |role| trial.roles.get(&role).map_or(0.0, |used| used.busy);
-    let cpu_full = trial.limiter.kind == LimiterKind::Cpu
+    let cpu_full = trial.limiter.kind == BottleneckKind::Cpu
         && trial.limiter.roles.contains(&Role::Client)
         && trial.limiter.cpus != placement.of(under_test);
     let thread_full = busy(Role::Client) >= CLIENT_FULL;
@@ -133,7 +133,8 @@ fn judge_client(trial: &mut Trial, placement: &Placement, under_test: Role) {
 }
 
 fn judge_others(trial: &mut Trial, placement: &Placement) {
-    let Some((cpus, share)) = others(trial, placement).filter(|(_, share)| *share > OTHERS_NOTED)
+    let Some((cpus, share)) =
+        others(trial, placement).filter(|(_, share)| *share > OTHER_PROGRAMS_NOTED)
     else {
         return;
     };
@@ -143,7 +144,7 @@ fn judge_others(trial: &mut Trial, placement: &Placement) {
         cpu_list(&cpus)
     );
     trial.notes.push(words);
-    trial.disturbed = (share > OTHERS_MAX).then_some(share);
+    trial.disturbed = (share > OTHER_PROGRAMS_MAX).then_some(share);
 }
 
 fn judge_steadiness(trial: &mut Trial) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use onrush_bench::archive::{Facts, Rows, Unusable};
+use onrush_bench::archive::{Facts, ReadError, Rows};
 use onrush_bench::scenario::Metric;
 
 /// Rows have comparable numbers, or the error names its location.
@@ -11,15 +11,15 @@ pub(crate) fn rows(bytes: &[u8]) {
     match Rows::parse(&text, Path::new("raw.csv")) {
         Err(why) => says_where(&why, "raw.csv"),
         Ok(rows) => {
-            assert!(!rows.entrants.is_empty(), "{text}");
-            for entrant in &rows.entrants {
+            assert!(!rows.variants.is_empty(), "{text}");
+            for entrant in &rows.variants {
                 assert_eq!(rows.of(&entrant.subject), Some(entrant));
                 for metric in entrant
                     .metrics
                     .keys()
                     .filter_map(|name| Metric::parse(name))
                 {
-                    let sound = entrant.sound(&metric);
+                    let sound = entrant.usable_rounds(&metric);
                     assert!(sound.rounds.len() <= sound.all);
                     let numbers = sound.rounds.iter().map(|(number, _)| *number);
                     assert!(numbers.is_sorted(), "{sound:?}");
@@ -45,7 +45,7 @@ pub(crate) fn facts(bytes: &[u8]) {
     }
 }
 
-fn says_where(why: &Unusable, file: &str) {
+fn says_where(why: &ReadError, file: &str) {
     let said = why.to_string();
     assert!(said.contains(file), "{said}");
 }

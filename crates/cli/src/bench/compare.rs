@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use onrush_bench::archive::{ENVIRONMENT, RAW, Run};
-use onrush_bench::compare::{Asked, Comparison, Options, Standing, compare};
+use onrush_bench::compare::{Comparison, ComparisonStatus, Options, Selection, compare};
 use onrush_bench::limits::COMPARED_MAX;
 use serde_json::json;
 
@@ -60,7 +60,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     ];
     let files = Written::open(&wanted, &inputs)?;
     let options = Options {
-        smallest: args.smallest,
+        min_effect: args.smallest,
         only: args.only.clone(),
         between_runs: args.between_runs,
     };
@@ -97,13 +97,13 @@ fn files(directory: &Path) -> [PathBuf; 2] {
 /// Exit code of the worst comparison.
 fn code(comparisons: &[Comparison], only: &[String]) -> u8 {
     let asked = match only.is_empty() {
-        true => Asked::All,
-        false => Asked::ByName,
+        true => Selection::All,
+        false => Selection::ByName,
     };
-    let standings = comparisons.iter().map(|it| it.standing(asked));
-    match standings.max().unwrap_or(Standing::Fine) {
-        Standing::Fine => 0,
-        Standing::Untold => EXIT_UNTOLD,
-        Standing::Worse => EXIT_WORSE,
+    let standings = comparisons.iter().map(|it| it.status(asked));
+    match standings.max().unwrap_or(ComparisonStatus::Passed) {
+        ComparisonStatus::Passed => 0,
+        ComparisonStatus::Untold => EXIT_UNTOLD,
+        ComparisonStatus::Worse => EXIT_WORSE,
     }
 }

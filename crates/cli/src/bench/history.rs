@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     ];
     let files = Written::open(&wanted, &[])?;
     let options = Options {
-        smallest: args.smallest,
+        min_effect: args.smallest,
         confidence: args.confidence,
         only: args.only.clone(),
         since: args.since.clone(),
@@ -105,7 +105,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn code(history: &History) -> u8 {
-    match history.is_behind_worse() {
+    match history.has_new_regression() {
         true => EXIT_WORSE,
         false => 0,
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use onrush_bench::limits::CONNECTIONS_MAX;
-use onrush_bench::predict::check::{leave_one_out, published_cost};
+use onrush_bench::predict::cross_validation::{leave_one_out, published_cost};
 use onrush_bench::predict::measured::{self, Measured};
 use onrush_bench::predict::rows::published;
 use onrush_bench::predict::{Cost, CostFile, Machine, predict, series, text};

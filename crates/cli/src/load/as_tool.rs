@@ -17,10 +17,10 @@ use clap::{Args as _, FromArgMatches as _};
 use onrush_load::dialect;
 use onrush_load::error::Error;
 use onrush_load::evidence::Evidence;
-use onrush_load::moment::Moment;
 use onrush_load::plan::{Options, Plan};
 use onrush_load::report::Report;
 use onrush_load::run;
+use onrush_load::snapshot::Snapshot;
 use onrush_load::verdict::Verdict;
 use onrush_load::verdict::reason::State;
 
@@ -113,7 +113,7 @@ impl Printer {
         }
     }
 
-    fn second(&mut self, moment: &Moment<'_>) -> String {
+    fn second(&mut self, moment: &Snapshot<'_>) -> String {
         match self {
             Printer::H1load { lines, .. } => lines.second(moment) + "\n",
             Printer::Wrk(text) => text.second(moment).unwrap_or_default(),

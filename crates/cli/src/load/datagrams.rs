@@ -2,13 +2,13 @@
 
 use std::num::{NonZeroU64, NonZeroUsize};
 
-use onrush_load::bytes::{self, Comes};
+use onrush_load::bytes::{self, ExpectedResponse};
 use onrush_load::error::Error;
 use onrush_load::limits::{
     DATAGRAM_BYTES_MAX, ECHO_BYTES_DEFAULT, STREAM_BYTES_DEFAULT, STREAM_BYTES_MAX,
 };
-use onrush_load::packets::Way;
-use onrush_load::packets::departure::Departure;
+use onrush_load::packets::Direction;
+use onrush_load::packets::departure::SendMode;
 use onrush_load::packets::size::Sizes;
 use onrush_load::target::{Scheme, Target};
 use onrush_measure::amount::{self, count};
@@ -39,11 +39,11 @@ pub(super) struct PacketArgs {
     /// How they leave: each by a call of its own, up to 32 in a call, or up to 64 in a message that the kernel parts
     /// [default: single]
     #[arg(long, value_name = "HOW", value_parser = departure)]
-    pub(super) send: Option<Departure>,
+    pub(super) send: Option<SendMode>,
 
     /// Frames leave past the network stack, millions a second, by the interface of --interface; one way, and as root: xdp
     #[arg(long, value_name = "WAY", value_parser = via, conflicts_with = "send")]
-    pub(super) via: Option<Departure>,
+    pub(super) via: Option<SendMode>,
 
     /// The interfaces that datagrams leave by, in turn for each socket, such as eth0 or eth0,eth1; the result has each
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
@@ -128,16 +128,16 @@ fn response_bytes(text: &str) -> Result<NonZeroUsize, String> {
     })
 }
 
-fn departure(text: &str) -> Result<Departure, String> {
-    let found = Departure::OF_SOCKETS
+fn departure(text: &str) -> Result<SendMode, String> {
+    let found = SendMode::SOCKET_MODES
         .into_iter()
         .find(|departure| departure.name() == text);
     found.ok_or_else(|| format!("{text:?} is not a send method: expected single, batch or offload"))
 }
 
-fn via(text: &str) -> Result<Departure, String> {
-    match text == Departure::Xdp.name() {
-        true => Ok(Departure::Xdp),
+fn via(text: &str) -> Result<SendMode, String> {
+    match text == SendMode::Xdp.name() {
+        true => Ok(SendMode::Xdp),
         false => Err(format!(
             "{text:?} is not a value of --via: expected xdp; without --via datagrams are sent through sockets"
         )),
@@ -182,13 +182,15 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
 
 impl PacketArgs {
     /// Sizes of requests and responses over TCP.
-    pub(super) fn bytes(&self) -> Result<bytes::Asks, String> {
-        Ok(bytes::Asks {
+    pub(super) fn bytes(&self) -> Result<bytes::PayloadOptions, String> {
+        Ok(bytes::PayloadOptions {
             request: self.request_bytes()?,
             response: match (self.way(), self.response_size) {
-                (Some(Way::OneWay), _) => Comes::Nothing,
-                (Some(Way::RoundTrip) | None, None) => Comes::Same,
-                (Some(Way::RoundTrip) | None, Some(response)) => Comes::Pattern(response),
+                (Some(Direction::OneWay), _) => ExpectedResponse::Nothing,
+                (Some(Direction::RoundTrip) | None, None) => ExpectedResponse::Same,
+                (Some(Direction::RoundTrip) | None, Some(response)) => {
+                    ExpectedResponse::Pattern(response)
+                }
             },
         })
     }
@@ -197,10 +199,12 @@ impl PacketArgs {
         let sizes = match (&self.size, self.way()) {
             (Some(Size::Bytes(bytes)), _) => return Ok(*bytes),
             (Some(Size::Datagrams(sizes)), _) => sizes,
-            (None, Some(Way::OneWay)) => return Ok(STREAM_BYTES_DEFAULT),
-            (None, Some(Way::RoundTrip) | None) => return Ok(ECHO_BYTES_DEFAULT),
+            (None, Some(Direction::OneWay)) => return Ok(STREAM_BYTES_DEFAULT),
+            (None, Some(Direction::RoundTrip) | None) => return Ok(ECHO_BYTES_DEFAULT),
         };
-        let only = sizes.only().and_then(|size| NonZeroUsize::new(size.into()));
+        let only = sizes
+            .constant()
+            .and_then(|size| NonZeroUsize::new(size.into()));
         only.ok_or_else(|| {
             format!("--size {sizes}: over TCP all requests of a run have one size, such as 64")
         })
@@ -225,10 +229,10 @@ impl PacketArgs {
     }
 
     /// One-way or round-trip, where a flag sets it.
-    pub(super) fn way(&self) -> Option<Way> {
+    pub(super) fn way(&self) -> Option<Direction> {
         match (self.one_way, self.round_trip) {
-            (true, _) => Some(Way::OneWay),
-            (false, true) => Some(Way::RoundTrip),
+            (true, _) => Some(Direction::OneWay),
+            (false, true) => Some(Direction::RoundTrip),
             (false, false) => None,
         }
     }

@@ -132,7 +132,7 @@ impl Place {
     fn may_wait(&self) -> bool {
         match self {
             Place::Standard => true,
-            Place::File(file) => file.may_wait(),
+            Place::File(file) => file.may_block(),
         }
     }
 

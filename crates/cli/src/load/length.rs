@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onrush_load::threshold::Extent;
+use onrush_load::threshold::RunExtent;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Length {
@@ -11,14 +11,14 @@ pub(super) struct Length {
 }
 
 impl Length {
-    pub(super) fn extent(self, elapsed_s: f64) -> Extent {
+    pub(super) fn extent(self, elapsed_s: f64) -> RunExtent {
         match (self.count, self.after) {
-            (Some(count), _) => Extent::Requests(count),
-            (None, Some(after)) => Extent::Time {
+            (Some(count), _) => RunExtent::Requests(count),
+            (None, Some(after)) => RunExtent::Time {
                 elapsed_s,
                 total_s: after.as_secs_f64(),
             },
-            (None, None) => Extent::Open,
+            (None, None) => RunExtent::Open,
         }
     }
 }

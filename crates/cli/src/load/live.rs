@@ -8,10 +8,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use onrush_load::figures::Figures;
-use onrush_load::live::{Live, draw};
-use onrush_load::moment::Moment;
+use onrush_load::live::{LiveView, draw};
 use onrush_load::report::rows::SecondRow;
-use onrush_load::run::Stopper;
+use onrush_load::run::StopHandle;
+use onrush_load::snapshot::Snapshot;
 use onrush_load::verdict::Verdict;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
@@ -40,15 +40,19 @@ struct Shown {
 
 impl Screen {
     /// Takes over the terminal and starts the thread.
-    pub(super) fn open(headline: String, length: Length, stopper: Stopper) -> io::Result<Screen> {
+    pub(super) fn open(
+        headline: String,
+        length: Length,
+        stopper: StopHandle,
+    ) -> io::Result<Screen> {
         let terminal = ratatui::try_init()?;
         IS_TAKEN.store(true, Ordering::Relaxed);
         let (moments, received) = channel();
-        let live = Live {
+        let live = LiveView {
             headline,
             total_s: length.after.map(|after| after.as_secs_f64()),
             total_requests: length.count,
-            ..Live::default()
+            ..LiveView::default()
         };
         let shown = move || show(terminal, live, &received, &stopper);
         match thread::Builder::new().name("live".into()).spawn(shown) {
@@ -61,7 +65,7 @@ impl Screen {
     }
 
     /// Sends the figures of the next second to the view.
-    pub(super) fn show(&self, moment: &Moment<'_>) {
+    pub(super) fn show(&self, moment: &Snapshot<'_>) {
         // Ignore the error: the view may have ended.
         let _ = self.moments.send(Box::new(Shown {
             row: moment.row,
@@ -95,9 +99,9 @@ pub(super) fn give_back() {
 
 fn show(
     mut terminal: DefaultTerminal,
-    mut live: Live,
+    mut live: LiveView,
     moments: &Receiver<Box<Shown>>,
-    stopper: &Stopper,
+    stopper: &StopHandle,
 ) {
     let mut is_new = true;
     loop {

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use onrush_load::memcached::keys::{self, Distribution};
 use onrush_load::memcached::ratio::Ratio;
-use onrush_load::memcached::sizes::Sizes;
-use onrush_load::memcached::{Asks, Carrier, Dialect, Populate, Verify, Versions};
+use onrush_load::memcached::sizes::LengthDistribution;
+use onrush_load::memcached::{
+    CasUnique, Dialect, MemcachedOptions, Populate, TransportKind, Verify,
+};
 use onrush_load::target::Target;
 use onrush_measure::amount::{count, duration};
 
@@ -35,12 +37,12 @@ pub(super) struct MemcachedArgs {
     key_distribution: Option<Distribution>,
 
     /// Bytes of keys: a number, a range 20-40, weights 20:9,40:1, or facebook [default: 16]
-    #[arg(long, value_name = "SIZE", value_parser = Sizes::of_keys)]
-    key_size: Option<Sizes>,
+    #[arg(long, value_name = "SIZE", value_parser = LengthDistribution::of_keys)]
+    key_size: Option<LengthDistribution>,
 
     /// Bytes of values, in the same way [default: 100]
-    #[arg(long, value_name = "SIZE", value_parser = Sizes::of_values)]
-    value_size: Option<Sizes>,
+    #[arg(long, value_name = "SIZE", value_parser = LengthDistribution::of_values)]
+    value_size: Option<LengthDistribution>,
 
     /// After how long the server may forget what is stored, up to 30 days [default: never]
     #[arg(long, value_name = "TIME", value_parser = expiry)]
@@ -106,7 +108,11 @@ impl MemcachedArgs {
     }
 
     /// Requests to the server of `urls`, which is not empty; `other` is a given flag that memcached does not have.
-    pub(super) fn asks(self, urls: &[Target], other: Option<&str>) -> Result<Asks, String> {
+    pub(super) fn asks(
+        self,
+        urls: &[Target],
+        other: Option<&str>,
+    ) -> Result<MemcachedOptions, String> {
         if let [_, second, ..] = urls {
             return Err(format!(
                 "{} is a second URL, and a run uses one memcached server: start one run per server at the same time, and combine them with onrush load merge",
@@ -119,17 +125,17 @@ impl MemcachedArgs {
                 urls[0].url
             ));
         }
-        let none = Asks::default();
-        Ok(Asks {
+        let none = MemcachedOptions::default();
+        Ok(MemcachedOptions {
             dialect: self.protocol.unwrap_or(none.dialect),
             carrier: match self.udp {
-                true => Carrier::Datagrams,
-                false => Carrier::Streams,
+                true => TransportKind::Datagrams,
+                false => TransportKind::Streams,
             },
             ratio: self.ratio.unwrap_or(none.ratio),
             versions: match self.gets {
-                true => Versions::Yes,
-                false => Versions::No,
+                true => CasUnique::Yes,
+                false => CasUnique::No,
             },
             keys: self.keys.unwrap_or(none.keys),
             distribution: self.key_distribution.unwrap_or(none.distribution),

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use onrush_load::error::Error;
 use onrush_load::exposition::{self, server};
-use onrush_load::moment::Moment;
 use onrush_load::report::{COLUMNS, Report};
 use onrush_load::run::Running;
-use onrush_load::threshold::{Fate, Threshold};
+use onrush_load::snapshot::Snapshot;
+use onrush_load::threshold::{Threshold, ThresholdOutcome};
 use onrush_load::verdict::reason::State;
 
 use super::exit::{EXIT_ERRORS, EXIT_INVALID, EXIT_THRESHOLD};
@@ -67,7 +67,7 @@ pub(super) fn threshold(text: &str) -> Result<Threshold, String> {
 
 fn early_threshold(text: &str) -> Result<Threshold, String> {
     let condition = threshold(text)?;
-    condition.is_known_early().map(|()| condition)
+    condition.check_known_during_run().map(|()| condition)
 }
 
 impl Output {
@@ -92,11 +92,11 @@ impl Output {
     }
 
     /// Starts the metrics page of the run, if requested.
-    pub(super) fn metrics(&self) -> Result<Option<server::Page>, Error> {
+    pub(super) fn metrics(&self) -> Result<Option<server::MetricsPage>, Error> {
         let Some(address) = self.metrics else {
             return Ok(None);
         };
-        let page = server::Page::default();
+        let page = server::MetricsPage::default();
         let address = server::start(address, page.clone()).map_err(Error::Invalid)?;
         say(format_args!(
             "onrush load: metrics at http://{address}/metrics"
@@ -119,7 +119,7 @@ impl Output {
         &self,
         running: Running,
         extent: Length,
-        metrics: Option<&server::Page>,
+        metrics: Option<&server::MetricsPage>,
     ) -> Result<Report, Error> {
         let mut report = if self.live && io::stdout().is_terminal() {
             self.watch_full_screen(running, extent, metrics)?
@@ -154,7 +154,7 @@ impl Output {
         &self,
         running: Running,
         extent: Length,
-        metrics: Option<&server::Page>,
+        metrics: Option<&server::MetricsPage>,
     ) -> Result<Report, Error> {
         let mut out = self.out();
         if !self.quiet {
@@ -180,7 +180,7 @@ impl Output {
         &self,
         running: Running,
         extent: Length,
-        metrics: Option<&server::Page>,
+        metrics: Option<&server::MetricsPage>,
     ) -> Result<Report, Error> {
         let stopper = running.stopper();
         let screen = live::Screen::open(running.headline(), extent, stopper.clone())
@@ -197,7 +197,7 @@ impl Output {
     }
 
     /// Reason to stop early: a condition of `--stop-if` holds, or one of `--fail-if` is certain to hold.
-    fn reason_to_stop(&self, moment: &Moment<'_>, length: Length) -> Option<String> {
+    fn reason_to_stop(&self, moment: &Snapshot<'_>, length: Length) -> Option<String> {
         // Without conditions, do not copy the figures.
         if self.fail_if.is_empty() && self.stop_if.is_empty() {
             return None;
@@ -205,13 +205,13 @@ impl Output {
         let figures = moment.figures();
         for condition in &self.stop_if {
             let outcome = condition.judge(&figures);
-            if outcome.fate == Fate::Failed {
+            if outcome.fate == ThresholdOutcome::Failed {
                 return Some(format!("{} holds ({})", condition.text(), outcome.measured));
             }
         }
         let extent = length.extent(moment.row.t);
         let mut conditions = self.fail_if.iter();
-        let lost = conditions.find(|condition| condition.is_hopeless(&figures, extent))?;
+        let lost = conditions.find(|condition| condition.must_fail(&figures, extent))?;
         Some(format!("--fail-if {} is certain to hold", lost.text()))
     }
 
@@ -219,7 +219,7 @@ impl Output {
         let is_failed = report
             .thresholds
             .iter()
-            .any(|outcome| outcome.fate != Fate::Passed);
+            .any(|outcome| outcome.fate != ThresholdOutcome::Passed);
         let are_errors_judged = self.fail_if.iter().any(Threshold::is_about_errors);
         if is_failed {
             EXIT_THRESHOLD
@@ -234,7 +234,7 @@ impl Output {
 }
 
 /// Updates the metrics page, if there is one.
-fn tell(metrics: Option<&server::Page>, moment: &Moment<'_>) {
+fn tell(metrics: Option<&server::MetricsPage>, moment: &Snapshot<'_>) {
     if let Some(page) = metrics {
         page.set(exposition::text(moment));
     }

@@ -334,7 +334,7 @@ mod tests {
         let paced = paced("--connections-per-second 600/m --spacing jittered")
             .ok()
             .unwrap();
-        assert_eq!(paced.pace.rate_asked(1), Some(10.0));
+        assert_eq!(paced.pace.target_rate(1), Some(10.0));
         assert_eq!(paced.connecting, Connecting::AtStart);
         assert_eq!(paced.requests_per_connection, Some(1));
     }
@@ -343,7 +343,7 @@ mod tests {
     fn stairs_end_with_their_last_step() {
         let paced = paced("--stairs 10k:30k:10k/20s").ok().unwrap();
         assert_eq!(paced.duration, Some(Duration::from_secs(60)));
-        assert_eq!(paced.pace.rate_asked(1), Some(30_000.0));
+        assert_eq!(paced.pace.target_rate(1), Some(30_000.0));
         let with_units = self::paced("--stairs 10k/s:1.8m/m:10k/s/20s").ok().unwrap();
         assert_eq!(with_units.pace, paced.pace);
     }
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_rate_may_be_per_minute_or_hour() {
-        let asked = |line| paced(line).ok().unwrap().pace.rate_asked(1);
+        let asked = |line| paced(line).ok().unwrap().pace.target_rate(1);
         for (line, rate) in [
             ("-R 100", 100.0),
             ("-R 100/s", 100.0),

@@ -6,7 +6,9 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 use onrush_load::error::Error;
-use onrush_load::find_max::{self, Answer, COLUMNS as TRIAL_COLUMNS, Held, Search, Step, Trial};
+use onrush_load::find_max::{
+    self, COLUMNS as TRIAL_COLUMNS, NextStep, Search, SearchResult, Trial, TrialOutcome,
+};
 use onrush_load::limits::FIND_PACKETS_PRECISION;
 use onrush_load::pace::Pace;
 use onrush_load::packets::report::Report;
@@ -15,7 +17,7 @@ use onrush_load::packets::text::COLUMNS;
 use onrush_load::packets::{Options, Plan};
 use onrush_load::stop::Stop;
 use onrush_load::target::Target;
-use onrush_load::threshold::{Fate, Threshold};
+use onrush_load::threshold::{Threshold, ThresholdOutcome};
 use onrush_load::verdict::reason::State;
 
 use super::arguments::{Args, DURATION_DEFAULT};
@@ -34,7 +36,7 @@ fn options(args: Args, target: Target) -> Result<Options, Error> {
         (after, _) => after,
     };
     Ok(Options {
-        way: args.packets.way(),
+        direction: args.packets.way(),
         flows: usize::try_from(args.connections).unwrap_or(usize::MAX),
         threads: usize::try_from(args.threads).unwrap_or(usize::MAX),
         cpus: args.cpus.map(|cpus| cpus.0).unwrap_or_default(),
@@ -110,7 +112,7 @@ fn exit_code(report: &Report) -> u8 {
     let is_failed = report
         .thresholds
         .iter()
-        .any(|outcome| outcome.fate != Fate::Passed);
+        .any(|outcome| outcome.fate != ThresholdOutcome::Passed);
     if is_failed {
         EXIT_THRESHOLD
     } else if report.verdict.state == State::Invalid {
@@ -132,17 +134,17 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
         "the highest rate at which {}\n{TRIAL_COLUMNS}",
         condition.text()
     );
-    let asked = options.pace.rate_asked(options.flows as u64);
+    let asked = options.pace.target_rate(options.flows as u64);
     let start = asked.map(|rate| rate.round().max(1.0) as u64);
     let mut search = Search::new(start).narrowed_to(FIND_PACKETS_PRECISION);
     let answer = loop {
         let trial = match search.next() {
-            Step::Done(answer) => break Some(answer),
-            Step::Try(rate) => files.reached(trial(condition, rate, &short(options), &end))?,
-            Step::Confirm(rate) => files.reached(trial(condition, rate, options, &end))?,
+            NextStep::Done(answer) => break Some(answer),
+            NextStep::Try(rate) => files.reached(trial(condition, rate, &short(options), &end))?,
+            NextStep::Confirm(rate) => files.reached(trial(condition, rate, options, &end))?,
         };
         let Some(trial) = trial else { break None };
-        if trial.held == Held::TooShort && search.trials().is_empty() {
+        if trial.held == TrialOutcome::TooShort && search.trials().is_empty() {
             return Err(Error::Invalid(format!(
                 "a trial at {} datagrams per second is too short to judge {}: {}; use longer trials (-d)",
                 trial.rate,
@@ -164,10 +166,13 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
         Form::Csv | Form::Html | Form::Hdr => unreachable!("rejected earlier with udp://"),
     })?;
     Ok(match answer {
-        Some(Answer::Found { .. }) => 0,
-        Some(Answer::Never { .. } | Answer::Unsteady { .. } | Answer::TooShort { .. }) | None => {
-            EXIT_NOT_FOUND
-        }
+        Some(SearchResult::Found { .. }) => 0,
+        Some(
+            SearchResult::Never { .. }
+            | SearchResult::Unsteady { .. }
+            | SearchResult::TooShort { .. },
+        )
+        | None => EXIT_NOT_FOUND,
     })
 }
 
@@ -216,10 +221,10 @@ fn trial(
     // Datagrams that could not be sent in time count against the rate.
     let is_short = report.skipped as f64 > report.sent as f64 * SKIPPED_SHARE_MAX;
     let held = match outcome.fate {
-        _ if is_short => Held::GeneratorLimit,
-        Fate::Failed => Held::Yes,
-        Fate::Passed => Held::No,
-        Fate::Undecided => Held::TooShort,
+        _ if is_short => TrialOutcome::GeneratorLimit,
+        ThresholdOutcome::Failed => TrialOutcome::Yes,
+        ThresholdOutcome::Passed => TrialOutcome::No,
+        ThresholdOutcome::Undecided => TrialOutcome::TooShort,
     };
     let latency = &report.latency_us;
     Ok(Some(Trial {

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use onrush_load::reach::{ProxyVersion, Reach, Sources};
-use onrush_load::target::{Place, Target};
+use onrush_load::reach::{ConnectOptions, ProxyVersion, Sources};
+use onrush_load::target::{Target, TargetAddress};
 use onrush_load::{Cipher, ClientSetup, Group, Resume, Verify, Version};
 
 use super::value::Switch;
@@ -24,8 +24,8 @@ pub(super) struct ReachArgs {
     source_ports: Option<Ports>,
 
     /// Connect there, whatever the URL says; Host and the name in TLS stay the URL's
-    #[arg(long, value_name = "HOST:PORT|unix:/PATH", value_parser = Place::parse)]
-    connect_to: Option<Place>,
+    #[arg(long, value_name = "HOST:PORT|unix:/PATH", value_parser = TargetAddress::parse)]
+    connect_to: Option<TargetAddress>,
 
     /// Begin each connection with a header of the PROXY protocol that tells its own addresses
     #[arg(long, value_name = "v1|v2", value_enum)]
@@ -145,7 +145,7 @@ impl ReachArgs {
     }
 
     /// Connection settings for `target`.
-    pub(super) fn reach(self, target: &Target) -> Result<Reach, String> {
+    pub(super) fn reach(self, target: &Target) -> Result<ConnectOptions, String> {
         if !target.scheme.has_tls()
             && let Some(flag) = self.tls.first_given()
         {
@@ -155,7 +155,7 @@ impl ReachArgs {
                 target.scheme.with_tls().name()
             ));
         }
-        Ok(Reach {
+        Ok(ConnectOptions {
             connect_to: self.connect_to,
             sources: self.source.unwrap_or_default(),
             source_ports: self.source_ports.map(|Ports(ports)| ports),
@@ -217,7 +217,7 @@ mod tests {
         args: ReachArgs,
     }
 
-    fn reach(url: &str, line: &str) -> Result<Reach, String> {
+    fn reach(url: &str, line: &str) -> Result<ConnectOptions, String> {
         let words = std::iter::once("load").chain(line.split_whitespace());
         match Line::try_parse_from(words) {
             Ok(line) => line.args.reach(&Target::parse(url).expect("a URL")),
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn nothing_said_leaves_everything_to_the_url_and_the_kernel() {
         for url in ["http://a/", "https://a/", "unix:/a"] {
-            assert_eq!(reach(url, ""), Ok(Reach::default()));
+            assert_eq!(reach(url, ""), Ok(ConnectOptions::default()));
         }
     }
 
@@ -238,7 +238,10 @@ mod tests {
         let read = reach("http://b/", line).unwrap();
         assert_eq!(read.sources.to_string(), "10.0.0.2,::1");
         assert_eq!(read.source_ports, Some(40000..=50000));
-        assert_eq!(read.connect_to, Some(Place::Tcp("a".to_owned(), 81)));
+        assert_eq!(
+            read.connect_to,
+            Some(TargetAddress::Tcp("a".to_owned(), 81))
+        );
         assert_eq!(read.proxy_protocol, Some(ProxyVersion::V2));
         let line = "--tls-versions 1.2,1.3 --tls-ciphers tls_aes_128_gcm_sha256 --sni a.example --cert c.pem --key k.pem --tls-resume off -k";
         let tls = reach("https://b/", line).unwrap().tls;

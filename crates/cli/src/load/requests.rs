@@ -14,7 +14,9 @@ use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::plan::Options;
 use onrush_load::requests::data::Data;
 use onrush_load::requests::header::parse_header;
-use onrush_load::requests::{Asks, Body, Expect, Order, Request, Statuses, access_log, har, lines};
+use onrush_load::requests::{
+    Body, Expect, Order, Request, RequestOptions, Statuses, access_log, har, lines,
+};
 use onrush_load::target::Target;
 use onrush_measure::amount;
 
@@ -198,18 +200,18 @@ impl RequestArgs {
         let mut files = self.files();
         options.headers.clone_from(&self.headers);
         options.headers.extend(self.authorization()?);
-        options.asks = Asks {
+        options.requests = RequestOptions {
             requests: Vec::new(),
             order: if self.in_turn {
-                Order::InTurn
+                Order::RoundRobin
             } else {
                 Order::ByWeight
             },
             data: self.data.as_deref().map(data).transpose()?,
             cookies: self.cookies,
-            ..Asks::default()
+            ..RequestOptions::default()
         };
-        options.asks.requests = match (&self.requests_file, &self.har, &self.replay) {
+        options.requests.requests = match (&self.requests_file, &self.har, &self.replay) {
             (Some(path), ..) => {
                 only_one(urls, "--requests-file")?;
                 let lines = lines::parse(&read(path, REQUESTS_BYTES_MAX)?, path, &urls[0])?;
@@ -218,12 +220,12 @@ impl RequestArgs {
             }
             (_, Some(path), _) => {
                 only_one(urls, "--har")?;
-                options.asks.order = Order::InTurn;
+                options.requests.order = Order::RoundRobin;
                 let har = har::parse(&read(path, REQUESTS_BYTES_MAX)?, &shown(path), &urls[0])?;
-                if har.elsewhere > 0 {
+                if har.other_servers > 0 {
                     notes.push(format!(
                         "skipped {} of the recording to other servers",
-                        requests(har.elsewhere as u64)
+                        requests(har.other_servers as u64)
                     ));
                 }
                 if har.unsent > 0 {
@@ -243,15 +245,15 @@ impl RequestArgs {
                     only_one(urls, "--journeys")?;
                     let found = journey::parse(&read(path, REQUESTS_BYTES_MAX)?, path, &urls[0])?;
                     files.extend(found.files);
-                    options.asks.cookies = true;
-                    options.asks.taken = found.journeys.taken();
+                    options.requests.cookies = true;
+                    options.requests.taken = found.journeys.taken();
                     options.journeys = Some(Arc::new(found.journeys));
                     found.requests
                 }
                 None => self.of_urls(urls)?,
             },
         };
-        for request in &mut options.asks.requests {
+        for request in &mut options.requests.requests {
             // Expectations in a file take precedence over the flags.
             if request.expect.statuses.is_empty() {
                 request.expect.statuses.clone_from(&self.expect_status);
@@ -359,7 +361,7 @@ impl RequestArgs {
                 }
             ));
         }
-        options.asks.order = Order::Listed(replay.order);
+        options.requests.order = Order::Listed(replay.order);
         options.pace = Pace::Open(ArrivalPlan::Listed(replay.times));
         options.connecting = onrush_load::plan::Connecting::Before;
         Ok(replay.requests)

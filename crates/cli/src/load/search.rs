@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 
 use onrush_load::error::Error;
-use onrush_load::find_max::{self, Answer, COLUMNS, Held, Search, Step, Trial};
+use onrush_load::find_max::{self, COLUMNS, NextStep, Search, SearchResult, Trial, TrialOutcome};
 use onrush_load::html::search_page;
 use onrush_load::limits::CPU_SHARE_INVALID;
 use onrush_load::pace::Pace;
@@ -14,7 +14,7 @@ use onrush_load::pace::profile::Profile;
 use onrush_load::plan::{Options, Plan};
 use onrush_load::report::Report;
 use onrush_load::run;
-use onrush_load::threshold::{Fate, Threshold};
+use onrush_load::threshold::{Threshold, ThresholdOutcome};
 
 use super::end::End;
 use super::exit::EXIT_NOT_FOUND;
@@ -39,17 +39,17 @@ pub(super) fn run(
         "the highest rate at which {}\n{COLUMNS}",
         condition.text()
     );
-    let asked = options.pace.rate_asked(options.connections as u64);
+    let asked = options.pace.target_rate(options.connections as u64);
     let mut search = Search::new(asked.map(|rate| rate.round().max(1.0) as u64));
     let answer = loop {
         match search.next() {
-            Step::Done(answer) => break Some(answer),
-            Step::Try(rate) | Step::Confirm(rate) => {
+            NextStep::Done(answer) => break Some(answer),
+            NextStep::Try(rate) | NextStep::Confirm(rate) => {
                 let Some(report) = files.reached(trial(rate, options, &end))? else {
                     break None;
                 };
                 let trial = judged(condition, rate, &report);
-                if trial.held == Held::TooShort && search.trials().is_empty() {
+                if trial.held == TrialOutcome::TooShort && search.trials().is_empty() {
                     return Err(too_short(
                         condition,
                         rate,
@@ -78,10 +78,13 @@ pub(super) fn run(
         writeln!(file, "{text}")
     })?;
     Ok(match answer {
-        Some(Answer::Found { .. }) => 0,
-        Some(Answer::Never { .. } | Answer::Unsteady { .. } | Answer::TooShort { .. }) | None => {
-            EXIT_NOT_FOUND
-        }
+        Some(SearchResult::Found { .. }) => 0,
+        Some(
+            SearchResult::Never { .. }
+            | SearchResult::Unsteady { .. }
+            | SearchResult::TooShort { .. },
+        )
+        | None => EXIT_NOT_FOUND,
     })
 }
 
@@ -122,13 +125,15 @@ fn judged(condition: &Threshold, rate: u64, report: &Report) -> Trial {
     let is_full = threads.any(|thread| thread.cpu_share >= CPU_SHARE_INVALID);
     let is_behind = !find_max::keeps_up(report);
     let held = match outcome.fate {
-        _ if is_full => Held::GeneratorLimit,
+        _ if is_full => TrialOutcome::GeneratorLimit,
         // The condition is the goal of the search: `Failed` means that it holds.
-        Fate::Failed | Fate::Undecided if is_behind => Held::RateNotKept,
-        Fate::Failed => Held::Yes,
-        Fate::Passed => Held::No,
-        Fate::Undecided if report.can_judge(condition) => Held::Undecided,
-        Fate::Undecided => Held::TooShort,
+        ThresholdOutcome::Failed | ThresholdOutcome::Undecided if is_behind => {
+            TrialOutcome::RateNotKept
+        }
+        ThresholdOutcome::Failed => TrialOutcome::Yes,
+        ThresholdOutcome::Passed => TrialOutcome::No,
+        ThresholdOutcome::Undecided if report.can_judge(condition) => TrialOutcome::Undecided,
+        ThresholdOutcome::Undecided => TrialOutcome::TooShort,
     };
     Trial::new(rate, held, outcome.measured, report)
 }
@@ -166,13 +171,13 @@ mod tests {
     #[test]
     fn a_trial_that_cannot_tell_is_no_pass_and_says_why() {
         for (condition, responses, unanswered, held) in [
-            ("p99.9 < 5ms", 10_000, 0, Held::Yes),
-            ("p99.9 < 500us", 10_000, 0, Held::No),
-            ("p99.9 < 5ms", 10_000, 50, Held::Undecided),
+            ("p99.9 < 5ms", 10_000, 0, TrialOutcome::Yes),
+            ("p99.9 < 500us", 10_000, 0, TrialOutcome::No),
+            ("p99.9 < 5ms", 10_000, 50, TrialOutcome::Undecided),
             // It fails whatever the incomplete requests become.
-            ("p99.9 < 500us", 10_000, 50, Held::No),
-            ("p99.9 < 5ms", 10_000, 500, Held::RateNotKept),
-            ("p99.9 < 5ms", 10, 0, Held::TooShort),
+            ("p99.9 < 500us", 10_000, 50, TrialOutcome::No),
+            ("p99.9 < 5ms", 10_000, 500, TrialOutcome::RateNotKept),
+            ("p99.9 < 5ms", 10, 0, TrialOutcome::TooShort),
         ] {
             let parsed = Threshold::parse(condition).unwrap();
             let trial = judged(&parsed, 2000, &trial_of(responses, unanswered));

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use onrush_load::error::Error;
-use onrush_load::run::Stopper;
+use onrush_load::run::StopHandle;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -23,7 +23,7 @@ pub(super) fn end_at_once() {
     IS_FIRST_LAST.store(true, Ordering::Relaxed);
 }
 
-pub(super) fn stop_on_signal(stopper: Stopper) -> Result<(), Error> {
+pub(super) fn stop_on_signal(stopper: StopHandle) -> Result<(), Error> {
     on_signal(move || stopper.stop())
 }
 

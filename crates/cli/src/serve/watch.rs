@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::Admin;
-use onrush_file::{Look, Stamp};
+use onrush_file::{ChangeDetector, Stamp};
 
 use super::asked::Asked;
 use super::disk::Looked;
@@ -86,12 +86,12 @@ impl Watch {
 }
 
 fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Asked>) {
-    let mut look = Look::new(watched.stamps());
+    let mut look = ChangeDetector::new(watched.stamps());
     let mut said: Vec<PathBuf> = Vec::new();
     loop {
         match changes.recv_timeout(INTERVAL) {
             Ok(others) => {
-                look = Look::new(others.stamps());
+                look = ChangeDetector::new(others.stamps());
                 watched = others;
             }
             Err(RecvTimeoutError::Timeout) => {

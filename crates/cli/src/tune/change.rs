@@ -78,7 +78,7 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     let Err(error) = ended else {
         return Ok(extent.code());
     };
-    let stand = applied.iter().filter(|change| change.stands()).count();
+    let stand = applied.iter().filter(|change| change.took_effect()).count();
     if stand == 0 {
         return Err(error);
     }
@@ -91,7 +91,7 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
 
 fn persist(machine: &Root, plan: &advise::Plan, journal: &Journal) -> anyhow::Result<()> {
     let in_force = apply::status(machine, journal)?;
-    let setting = |change: &apply::Standing| match &change.target {
+    let setting = |change: &apply::ChangeStatus| match &change.target {
         advise::Target::Setting { file } => Some((file.clone(), change.ours.clone())),
         _ => None,
     };
@@ -175,7 +175,7 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
     let path = Journal::path_below(machine.path())?;
     let mut is_whole = true;
     let mut until = None;
-    let standing = match Journal::glance(&path, life(&machine))? {
+    let standing = match Journal::summary(&path, life(&machine))? {
         Some(glance) => {
             if glance.is_held {
                 say("another onrush tune is making changes: this is the state at this moment");
@@ -188,7 +188,7 @@ pub(super) fn status(args: &Status) -> anyhow::Result<ExitCode> {
                 is_whole &= guard.runs();
                 until = Some(until_line(guard, glance.waiting));
             }
-            apply::standing(&machine, glance.changes(&machine.facts()?))?
+            apply::change_status(&machine, glance.changes(&machine.facts()?))?
         }
         None => Vec::new(),
     };

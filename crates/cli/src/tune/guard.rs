@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use onrush_tune::advise::Target;
 use onrush_tune::apply::{
-    self, Applied, Awake, Back, Force, Journal, Memory, Reverted, Root, Run, Stopped,
+    self, Applied, ApplyError, CpuLatencyLimit, Force, Journal, RevertOutcome, Reverted, Root, Run,
+    RunCopy,
 };
 use onrush_tune::facts::Facts;
 
@@ -24,7 +25,7 @@ const UNRECORDED: u8 = 4;
 pub(super) struct Made {
     /// The last run before this one.
     pub(super) earlier: Option<Run>,
-    pub(super) made: Result<Vec<Applied>, Stopped>,
+    pub(super) made: Result<Vec<Applied>, ApplyError>,
 }
 
 /// Waits for as long as the changes last, and undoes them unless they were confirmed. No failed write may end it
@@ -56,7 +57,7 @@ pub(super) fn until_undone(
         noted.map_err(with_remedy)?;
         match (&args.during, args.confirm_within, run) {
             (Some(during), ..) => last(during, stop, || {
-                apply::stay_awake(&machine, facts, &args.wish.request())
+                apply::limit_cpu_latency(&machine, facts, &args.wish.request())
             }),
             (None, Some(time), Some(run)) => {
                 say(&format!(
@@ -104,7 +105,7 @@ pub(super) fn until_undone(
 fn last(
     during: &Lasts,
     stop: &Stop,
-    stay_awake: impl FnOnce() -> Option<Result<Awake, String>>,
+    stay_awake: impl FnOnce() -> Option<Result<CpuLatencyLimit, String>>,
 ) -> anyhow::Result<ExitCode> {
     let awake = stay_awake();
     match &awake {
@@ -141,7 +142,7 @@ enum Undone {
 
 /// Undoes the changes of one run, unless it was confirmed. Changes by others stay. If the journal no longer contains
 /// the run, `memory` is used.
-fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: Memory) -> anyhow::Result<Undone> {
+fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: RunCopy) -> anyhow::Result<Undone> {
     let path = memory.path().display().to_string();
     let journal = match known_journal(machine) {
         Ok(Some(journal)) => journal,
@@ -188,7 +189,7 @@ fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: Memory) -> anyho
     }
     let reverted = apply::revert_since(machine, journal, run, Force::Leave).map_err(with_remedy)?;
     tell(args, &reverted);
-    let remains = |change: &&Reverted| matches!(change.outcome, Back::Remains(_));
+    let remains = |change: &&Reverted| matches!(change.outcome, RevertOutcome::Remains(_));
     if let Some(journal) = reverted.iter().find(remains) {
         say(&format!(
             "{}; `onrush tune revert` does it when it can",
@@ -207,12 +208,17 @@ fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: Memory) -> anyho
 fn undo_remembered(
     args: &Apply,
     machine: &mut Root,
-    memory: Memory,
+    memory: RunCopy,
     theirs: &[Target],
     what: &str,
 ) -> anyhow::Result<Undone> {
-    let reverted = apply::revert_remembered(machine, memory, theirs)?;
-    let is_as_before = |change: &Reverted| matches!(change.outcome, Back::Unchanged | Back::Gone);
+    let reverted = apply::revert_run_copy(machine, memory, theirs)?;
+    let is_as_before = |change: &Reverted| {
+        matches!(
+            change.outcome,
+            RevertOutcome::Unchanged | RevertOutcome::Gone
+        )
+    };
     if reverted.iter().all(is_as_before) {
         say(&format!(
             "{what}: the changes of this run were already undone by another program, such as `onrush tune revert`"
@@ -257,7 +263,7 @@ fn wait_for_confirmation(
     let deadline = Instant::now() + time;
     let path = Journal::path_below(machine.path())?;
     let is_waiting = || -> anyhow::Result<bool> {
-        let glance = Journal::glance(&path, life(machine))?;
+        let glance = Journal::summary(&path, life(machine))?;
         Ok(glance.is_some_and(|glance| glance.waiting == Some(run)))
     };
     while Instant::now() < deadline && !stop.is_asked() && is_waiting()? {

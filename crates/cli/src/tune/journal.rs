@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use onrush_tune::apply::{self, Journal, Life, Lost, Root, User};
+use onrush_tune::apply::{self, Journal, JournalScope, Root, UnreadableLine, User};
 
 use super::print::say;
 
 pub(super) fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
     let path = Journal::path_below(machine.path())?;
-    let journal = Journal::open_telling(&path, life(machine), || say_waiting(&path));
+    let journal = Journal::open_with_notice(&path, life(machine), || say_waiting(&path));
     let journal = journal.map_err(with_remedy)?;
     for lost in journal.lost() {
         say_lost(&lost, &path);
@@ -17,7 +17,7 @@ pub(super) fn open_journal(machine: &Root) -> anyhow::Result<Journal> {
 }
 
 /// Reports a line of the journal that cannot be read.
-pub(super) fn say_lost(lost: &Lost, path: &Path) {
+pub(super) fn say_lost(lost: &UnreadableLine, path: &Path) {
     say(&format!(
         "line {} of the journal {} cannot be read: its change may be in force, and `onrush tune revert` does not undo it: {}",
         lost.number,
@@ -38,8 +38,8 @@ pub(super) fn with_remedy(error: onrush_tune::Error) -> anyhow::Error {
     }
 }
 
-pub(super) fn life(machine: &Root) -> Life {
-    Life::of(machine, onrush_engine::network_namespace_cookie)
+pub(super) fn life(machine: &Root) -> JournalScope {
+    JournalScope::of(machine, onrush_engine::network_namespace_cookie)
 }
 
 /// Opens the journal for undoing, if anything is applied.

@@ -1,6 +1,6 @@
 //! Outcomes of changes, as text or as JSON.
 
-use onrush_tune::apply::{self, Applied, Back, Outcome, Reverted, Stopped};
+use onrush_tune::apply::{self, Applied, ApplyError, Outcome, RevertOutcome, Reverted};
 
 use super::arguments::Apply;
 use super::extent::Extent;
@@ -8,11 +8,11 @@ use super::print::{print, print_lines};
 
 /// Splits the result into the changes made and the error that stopped them.
 pub(super) fn split(
-    made: Result<Vec<Applied>, Stopped>,
+    made: Result<Vec<Applied>, ApplyError>,
 ) -> (Vec<Applied>, Option<onrush_tune::Error>) {
     match made {
         Ok(applied) => (applied, None),
-        Err(Stopped { applied, cause }) => (applied, Some(cause)),
+        Err(ApplyError { applied, cause }) => (applied, Some(cause)),
     }
 }
 
@@ -49,25 +49,25 @@ fn applied_line(change: &Applied) -> String {
 pub(super) fn reverted_line(change: &Reverted) -> String {
     let target = change.target.to_string();
     match &change.outcome {
-        Back::Restored => format!("restored {target}\n"),
-        Back::Unchanged => format!("as it was {target}\n"),
-        Back::Gone => format!("gone     {target}\n"),
-        Back::Conflict(theirs) => {
+        RevertOutcome::Restored => format!("restored {target}\n"),
+        RevertOutcome::Unchanged => format!("as it was {target}\n"),
+        RevertOutcome::Gone => format!("gone     {target}\n"),
+        RevertOutcome::Conflict(theirs) => {
             format!(
                 "conflict {target}: another program has set it to {theirs}; --force overwrites that\n"
             )
         }
-        Back::Refused(why) => format!("refused  {target}: {why}\n"),
-        Back::Remains(why) => {
+        RevertOutcome::Refused(why) => format!("refused  {target}: {why}\n"),
+        RevertOutcome::Remains(why) => {
             format!("remains  {target}: its changes are undone, but it cannot be updated: {why}\n")
         }
-        Back::Lost(text) => format!(
+        RevertOutcome::Lost(text) => format!(
             "lost     {target} cannot be read, so its change is not undone; the file is kept: {text}\n"
         ),
     }
 }
 
-pub(super) fn standing_line(change: &apply::Standing) -> String {
+pub(super) fn standing_line(change: &apply::ChangeStatus) -> String {
     let target = change.target.to_string();
     match (&change.now, change.is_in_force) {
         (_, true) => format!("in force {target:<44} {}\n", change.ours),

@@ -4,7 +4,7 @@ use std::process::{Command, ExitCode};
 
 use onrush_tune::advise;
 use onrush_tune::apply::{Machine, Root};
-use onrush_tune::search::{self, End, Road, Trials, Unmeasured};
+use onrush_tune::search::{self, End, SearchTrace, Trials, Unmeasured};
 
 use super::arguments::Search;
 use super::extent::Extent;
@@ -37,7 +37,7 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
         measured.map_err(Unmeasured::Failed)
     };
     // A search takes long: rows are printed as they come, and a closed output does not end it.
-    let mut tell = |road: &Road| {
+    let mut tell = |road: &SearchTrace| {
         if !args.json && road.end == End::Whole {
             let _ = print_lines(&search::last_row(road));
         }
@@ -45,7 +45,7 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
     let trials = Trials {
         turns: usize::from(args.turns),
         measure: &mut measure,
-        tell: &mut tell,
+        on_step: &mut tell,
     };
     let road = match search::search(&mut machine, &args.wish.request(), &mut journal, trials) {
         Ok(road) => road,

@@ -35,7 +35,7 @@ impl Session {
         // A link-local address carries its interface as zone.
         let (client, zone) = client.split_once('%').unwrap_or((client, ""));
         let name = match (zone, client.parse::<IpAddr>()) {
-            ("", Ok(address)) => route::towards(tree, address),
+            ("", Ok(address)) => route::interface_to(tree, address),
             ("", Err(_)) => None,
             (zone, _) => Some(zone.to_owned()),
         };

@@ -46,7 +46,7 @@ pub(super) fn run(args: &UndoWhenKilled) -> anyhow::Result<ExitCode> {
 /// Undoes the last run if the process that had to undo it was killed. Returns whether it was.
 pub(super) fn undo_abandoned(machine: &mut Root) -> anyhow::Result<bool> {
     let path = Journal::path_below(machine.path())?;
-    let glance = Journal::glance(&path, life(machine))?;
+    let glance = Journal::summary(&path, life(machine))?;
     let guard = glance.and_then(|glance| glance.guard());
     let Some(guard) = guard.filter(|guard| !guard.runs()) else {
         return Ok(false);

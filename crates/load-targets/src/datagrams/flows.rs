@@ -2,7 +2,7 @@
 
 use indexmap::IndexMap;
 use onrush_packet::header::{Flow, Header};
-use onrush_packet::tally::{Counter, Tally};
+use onrush_packet::tally::{Counter, FlowCounters};
 
 use super::limits::FLOWS_MAX;
 
@@ -23,10 +23,10 @@ impl Flows {
         if let Some((flow, counter)) = self.all.get_index_mut(self.last)
             && *flow == header.flow
         {
-            return counter.arrive(header, bytes, now);
+            return counter.record(header, bytes, now);
         }
         self.last = self.place_of(header.flow);
-        self.all[self.last].arrive(header, bytes, now);
+        self.all[self.last].record(header, bytes, now);
     }
 
     fn place_of(&mut self, flow: Flow) -> usize {
@@ -46,7 +46,7 @@ impl Flows {
     }
 
     /// Returns the counters of a flow, all zero for an unknown flow.
-    pub(super) fn tally(&self, flow: Flow) -> Tally {
+    pub(super) fn tally(&self, flow: Flow) -> FlowCounters {
         let counter = self.all.get(&flow);
         counter.map(Counter::tally).unwrap_or_default()
     }

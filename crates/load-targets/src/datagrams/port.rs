@@ -8,19 +8,19 @@ use std::time::Duration;
 use onrush_engine::clock::thread_time;
 use onrush_engine::{Core, Datagram, DatagramClaim, Error, Kind, ReceiveBatch, Received};
 use onrush_packet::header::{self, Header};
-use onrush_packet::memcached::WrongFrame;
-use onrush_packet::report::{Report, Role, read_question};
+use onrush_packet::memcached::FrameError;
+use onrush_packet::report::{Report, Role, read_report_request};
 
 use super::flows::Flows;
 use super::limits::MESSAGES_PER_CALL;
-use super::replies::{Replies, Way};
+use super::replies::{Replies, ReplyPath};
 use super::traffic::DatagramTraffic;
-use crate::memcached::datagrams::Answer;
+use crate::memcached::datagrams::DatagramResponse;
 use crate::memcached::server::{Server, now};
 use crate::target::Target;
 
 /// Socket of one core for the datagrams of a listener.
-pub struct Port {
+pub struct UdpSocketServer {
     claim: Arc<DatagramClaim>,
     socket: Datagram,
     core: Core,
@@ -33,15 +33,15 @@ struct State {
     flows: Flows,
     traffic: Rc<DatagramTraffic>,
     /// Last drop counter of the kernel, modulo 2^32, and the total.
-    dropped_said: u32,
+    dropped_reported: u32,
     dropped: u64,
     /// A memcached response that did not fit in the batch of replies.
-    answer: Option<(Way, Answer)>,
+    answer: Option<(ReplyPath, DatagramResponse)>,
     /// Its next datagram.
     written: Vec<u8>,
 }
 
-impl Port {
+impl UdpSocketServer {
     /// Opens the core's socket for `claim`. [`Port::run`] receives from it.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Port {
             state: RefCell::new(State {
                 flows: Flows::default(),
                 traffic,
-                dropped_said: 0,
+                dropped_reported: 0,
                 dropped: 0,
                 answer: None,
                 written: Vec::new(),
@@ -77,7 +77,7 @@ impl Port {
     }
 
     /// Whether this is the socket of `claim`.
-    pub fn is_of(&self, claim: &Arc<DatagramClaim>) -> bool {
+    pub fn has_claim(&self, claim: &Arc<DatagramClaim>) -> bool {
         Arc::ptr_eq(&self.claim, claim)
     }
 
@@ -122,7 +122,7 @@ impl Port {
         let mut next = from;
         let mut rest = received.iter().skip(from);
         while !replies.are_full() {
-            if self.go_on_answering((state, replies)) {
+            if self.queue_next_datagram((state, replies)) {
                 continue;
             }
             let Some(datagram) = rest.next() else { break };
@@ -140,7 +140,7 @@ impl Port {
     }
 
     /// Queues the next datagram of a memcached response; returns whether there was one.
-    fn go_on_answering(&self, (state, replies): (&mut State, &mut Replies)) -> bool {
+    fn queue_next_datagram(&self, (state, replies): (&mut State, &mut Replies)) -> bool {
         let Some((way, mut answer)) = state.answer.take() else {
             return false;
         };
@@ -162,14 +162,14 @@ impl Port {
     ) {
         let bytes = datagram.bytes;
         state.traffic.received(bytes.len());
-        let way = Way {
+        let way = ReplyPath {
             to: datagram.from,
             from: datagram.to,
         };
-        if let Some((flow, question)) = read_question(bytes) {
+        if let Some((flow, question)) = read_report_request(bytes) {
             let report = Report {
                 flow,
-                question,
+                report_request: question,
                 tally: state.flows.tally(flow),
                 dropped: state.dropped,
                 cpu: time_used(&self.core).as_nanos() as u64,
@@ -190,7 +190,7 @@ impl Port {
         }
     }
 
-    fn reply(&self, way: Way, bytes: &[u8], (state, replies): (&State, &mut Replies)) {
+    fn reply(&self, way: ReplyPath, bytes: &[u8], (state, replies): (&State, &mut Replies)) {
         // Prevents an endless loop between two echoes, which one datagram with a forged source would start.
         let is_of_another_echo = way.to.port() == self.claim.address().port();
         if is_of_another_echo || replies.push(way, bytes, &self.core).is_err() {
@@ -216,13 +216,13 @@ impl State {
     /// Starts the response to a memcached request.
     fn ask(&mut self, server: &Server, datagram: &Received<'_>, core: &Core) {
         self.traffic.received(datagram.bytes.len());
-        let way = Way {
+        let way = ReplyPath {
             to: datagram.from,
             from: datagram.to,
         };
-        match Answer::to(datagram.bytes, server, now(core)) {
+        match DatagramResponse::to(datagram.bytes, server, now(core)) {
             Ok(answer) => self.answer = Some((way, answer)),
-            Err(WrongFrame::Truncated | WrongFrame::Reserved | WrongFrame::Sequence) => {
+            Err(FrameError::Truncated | FrameError::Reserved | FrameError::Sequence) => {
                 self.traffic.foreign();
             }
         }
@@ -232,8 +232,8 @@ impl State {
         let Some(said) = received.dropped() else {
             return;
         };
-        let more = said.wrapping_sub(self.dropped_said);
-        self.dropped_said = said;
+        let more = said.wrapping_sub(self.dropped_reported);
+        self.dropped_reported = said;
         self.dropped += u64::from(more);
         self.traffic.dropped(more.into());
     }

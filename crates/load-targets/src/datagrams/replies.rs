@@ -11,27 +11,27 @@ use super::limits::{REPLIES_PER_CALL, SEGMENTS_MAX};
 pub(super) struct Replies {
     batch: SendBatch,
     /// Last message, to which more datagrams may be added.
-    open: Option<Open>,
+    open: Option<OpenMessage>,
 }
 
 /// Destination and source of a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Way {
+pub(super) struct ReplyPath {
     pub(super) to: SocketAddr,
     /// Local address that the request was sent to, if there are several.
     pub(super) from: Option<IpAddr>,
 }
 
-struct Open {
-    way: Way,
+struct OpenMessage {
+    way: ReplyPath,
     /// Bytes of each datagram; only the last may be shorter.
     segment: usize,
     count: usize,
     buffer: Buffer,
 }
 
-impl Open {
-    fn takes(&self, way: Way, bytes: &[u8]) -> bool {
+impl OpenMessage {
+    fn takes(&self, way: ReplyPath, bytes: &[u8]) -> bool {
         self.way == way
             && self.count < SEGMENTS_MAX
             && (1..=self.segment).contains(&bytes.len())
@@ -51,7 +51,7 @@ impl Replies {
     ///
     /// # Errors
     /// If the core has no buffer; the datagram is lost.
-    pub(super) fn push(&mut self, way: Way, bytes: &[u8], core: &Core) -> Result<(), Error> {
+    pub(super) fn push(&mut self, way: ReplyPath, bytes: &[u8], core: &Core) -> Result<(), Error> {
         if let Some(open) = self.open.as_mut().filter(|open| open.takes(way, bytes)) {
             let fits = open.buffer.put(bytes);
             debug_assert!(fits, "it was asked");
@@ -67,7 +67,7 @@ impl Replies {
         }
         let fits = buffer.put(bytes);
         debug_assert!(fits, "it was asked");
-        self.open = Some(Open {
+        self.open = Some(OpenMessage {
             way,
             segment: bytes.len(),
             count: 1,
@@ -107,8 +107,8 @@ mod tests {
     use super::*;
     use onrush_engine::Simulation;
 
-    fn way(port: u16) -> Way {
-        Way {
+    fn way(port: u16) -> ReplyPath {
+        ReplyPath {
             to: ([127, 0, 0, 1], port).into(),
             from: None,
         }

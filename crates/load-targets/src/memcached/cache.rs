@@ -56,7 +56,7 @@ pub(crate) struct Counts {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stored {
+pub(super) enum StoreResult {
     /// Stored with this CAS unique.
     As(u64),
     /// The command's condition on the existence of the key is not met.
@@ -124,7 +124,7 @@ impl Cache {
     }
 
     /// Stores an item under a key and returns its CAS unique.
-    pub(super) fn set(&mut self, key: &[u8], item: Item, now: Seconds) -> Stored {
+    pub(super) fn set(&mut self, key: &[u8], item: Item, now: Seconds) -> StoreResult {
         self.cas += 1;
         let item = Item {
             cas: self.cas,
@@ -137,8 +137,8 @@ impl Cache {
             Items::Synthetic(_) => true,
         };
         match is_stored {
-            true => Stored::As(self.cas),
-            false => Stored::Not,
+            true => StoreResult::As(self.cas),
+            false => StoreResult::Not,
         }
     }
 

@@ -1,10 +1,10 @@
 //! Classic commands: set, delete, incr and others.
 
-use super::answers::Answers;
-use super::cache::{Cache, Counts, Stored};
-use super::change::{Counted, Wish, count, store};
+use super::cache::{Cache, Counts, StoreResult};
+use super::change::{CountResult, StoreRequest, increment, store};
 use super::command::{Step, Store};
 use super::item::{Expiry, Item, Moment, Seconds};
+use super::output::ResponseBuffer;
 use super::reply::Reply;
 
 /// Response to `version`: the version whose commands are implemented, since clients derive the available commands from
@@ -12,13 +12,13 @@ use super::reply::Reply;
 const VERSION_NUMBER: &str = concat!("1.6.18-onrush-", env!("CARGO_PKG_VERSION"));
 
 /// Writes the response of a classic command unless it has `noreply`.
-pub(super) struct Teller<'a> {
-    pub(super) answers: &'a mut Answers,
+pub(super) struct ReplyWriter<'a> {
+    pub(super) answers: &'a mut ResponseBuffer,
     pub(super) reply: Reply,
 }
 
-impl Teller<'_> {
-    pub(super) fn say(self, text: &str) {
+impl ReplyWriter<'_> {
+    pub(super) fn write(self, text: &str) {
         if self.reply == Reply::Wanted {
             self.answers.line(text.as_bytes());
         }
@@ -26,7 +26,12 @@ impl Teller<'_> {
 }
 
 /// Writes a value of a `get`, or of a `gets` with its CAS unique.
-pub(super) fn answer_value(key: &[u8], item: &Item, cas: Option<u64>, answers: &mut Answers) {
+pub(super) fn answer_value(
+    key: &[u8],
+    item: &Item,
+    cas: Option<u64>,
+    answers: &mut ResponseBuffer,
+) {
     answers.text(b"VALUE ");
     answers.text(key);
     answers.text(b" ");
@@ -43,20 +48,20 @@ pub(super) fn answer_value(key: &[u8], item: &Item, cas: Option<u64>, answers: &
 
 /// Stores the data block of a storage command.
 pub(super) fn put(cache: &mut Cache, asked: Store<'_>, value: &[u8], now: Moment) -> &'static str {
-    let wish = Wish {
+    let wish = StoreRequest {
         key: asked.key,
         mode: asked.mode,
         flags: asked.flags,
-        expiry: Expiry::meant(asked.exptime, now),
+        expiry: Expiry::from_exptime(asked.exptime, now),
         value,
-        only_at: None,
+        required_cas: None,
         is_invalidating: false,
     };
     match store(cache, wish, now.seconds) {
-        Stored::As(_) => "STORED",
-        Stored::Not => "NOT_STORED",
-        Stored::Exists => "EXISTS",
-        Stored::NotFound => "NOT_FOUND",
+        StoreResult::As(_) => "STORED",
+        StoreResult::Not => "NOT_STORED",
+        StoreResult::Exists => "EXISTS",
+        StoreResult::NotFound => "NOT_FOUND",
     }
 }
 
@@ -71,13 +76,19 @@ pub(super) fn delete(cache: &mut Cache, key: &[u8], now: Seconds) -> &'static st
     }
 }
 
-pub(super) fn step(cache: &mut Cache, key: &[u8], step: Step, now: Seconds, teller: Teller<'_>) {
-    match count(cache, (key, step), None, now) {
-        Counted::To(number) => teller.say(itoa::Buffer::new().format(number)),
+pub(super) fn step(
+    cache: &mut Cache,
+    key: &[u8],
+    step: Step,
+    now: Seconds,
+    teller: ReplyWriter<'_>,
+) {
+    match increment(cache, (key, step), None, now) {
+        CountResult::To(number) => teller.write(itoa::Buffer::new().format(number)),
         // Classic commands have no CAS unique.
-        Counted::NotFound | Counted::Exists => teller.say("NOT_FOUND"),
-        Counted::NotNumeric => {
-            teller.say("CLIENT_ERROR cannot increment or decrement non-numeric value");
+        CountResult::NotFound | CountResult::Exists => teller.write("NOT_FOUND"),
+        CountResult::NotNumeric => {
+            teller.write("CLIENT_ERROR cannot increment or decrement non-numeric value");
         }
     }
 }
@@ -87,7 +98,7 @@ pub(super) fn touch(cache: &mut Cache, key: &[u8], exptime: i32, now: Moment) ->
     let Some(item) = cache.find(key, now.seconds) else {
         return "NOT_FOUND";
     };
-    item.expiry = Expiry::meant(exptime, now);
+    item.expiry = Expiry::from_exptime(exptime, now);
     // memcached counts a touch as an access.
     item.is_fetched = true;
     item.accessed = now.seconds;
@@ -97,7 +108,7 @@ pub(super) fn touch(cache: &mut Cache, key: &[u8], exptime: i32, now: Moment) ->
 
 pub(super) fn flush_all(cache: &mut Cache, delay: i32, now: Moment) -> &'static str {
     cache.counts.flushes += 1;
-    let at = match Expiry::meant(delay, now) {
+    let at = match Expiry::from_exptime(delay, now) {
         Expiry::At(at) if delay > 0 => at,
         Expiry::At(_) | Expiry::Never => now.seconds,
     };
@@ -105,13 +116,18 @@ pub(super) fn flush_all(cache: &mut Cache, delay: i32, now: Moment) -> &'static 
     "OK"
 }
 
-pub(super) fn version(answers: &mut Answers) {
+pub(super) fn version(answers: &mut ResponseBuffer) {
     answers.text(b"VERSION ");
     answers.line(VERSION_NUMBER.as_bytes());
 }
 
 /// Writes the counters of this core. Some tools request other topics as well; topics without data get only `END`.
-pub(super) fn stats(cache: &mut Cache, topic: Option<&[u8]>, now: Moment, answers: &mut Answers) {
+pub(super) fn stats(
+    cache: &mut Cache,
+    topic: Option<&[u8]>,
+    now: Moment,
+    answers: &mut ResponseBuffer,
+) {
     match topic {
         None => {
             // Not a number, but expected by the tools that read the statistics.
@@ -135,7 +151,7 @@ pub(super) fn stats(cache: &mut Cache, topic: Option<&[u8]>, now: Moment, answer
     }
 }
 
-fn answer_stats(all: &[(&str, u64)], answers: &mut Answers) {
+fn answer_stats(all: &[(&str, u64)], answers: &mut ResponseBuffer) {
     for (name, number) in all {
         answers.text(b"STAT ");
         answers.text(name.as_bytes());

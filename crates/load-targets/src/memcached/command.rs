@@ -102,7 +102,7 @@ impl<'l> Command<'l> {
         const BAD_FLAG: &str = "CLIENT_ERROR invalid or duplicate flag";
         if words.len() < 2 {
             return Err(match name {
-                b"me" => Refusal::said(BAD_LINE),
+                b"me" => Refusal::with_text(BAD_LINE),
                 _ => ERROR,
             });
         }
@@ -110,7 +110,7 @@ impl<'l> Command<'l> {
         let unnamed = |refusal: Refusal| match refusal.text {
             Some("CLIENT_ERROR options flags too long" | BAD_LINE) => refusal,
             Some("CLIENT_ERROR opaque token too long") => refusal,
-            _ => Refusal::said(BAD_FLAG),
+            _ => Refusal::with_text(BAD_FLAG),
         };
         match name {
             b"mg" => Meta::read(words, 2).map(Command::MetaGet),
@@ -124,7 +124,9 @@ impl<'l> Command<'l> {
                     None | Some(b'I' | b'+') => Direction::Up,
                     Some(b'D' | b'-') => Direction::Down,
                     Some(_) => {
-                        return Err(Refusal::said("CLIENT_ERROR invalid mode for ma M token"));
+                        return Err(Refusal::with_text(
+                            "CLIENT_ERROR invalid mode for ma M token",
+                        ));
                     }
                 };
                 Ok(Command::MetaCount(meta, direction))
@@ -133,7 +135,7 @@ impl<'l> Command<'l> {
                 // memcached accepts one flag and ignores others.
                 let encoded = words.get(2).is_some_and(|flag| *flag == b"b");
                 let words = &words[..2 + usize::from(encoded)];
-                let meta = Meta::read(words, 2).map_err(|_| Refusal::said(BAD_LINE))?;
+                let meta = Meta::read(words, 2).map_err(|_| Refusal::with_text(BAD_LINE))?;
                 Ok(Command::MetaDebug(meta))
             }
         }
@@ -165,7 +167,7 @@ fn store<'l>(mode: Mode, arguments: &[&'l [u8]]) -> Result<Command<'l>, Refusal>
     };
     match read() {
         Some(store) => Ok(Command::Store(store)),
-        None => Err(Refusal::unless(reply, BAD_LINE)),
+        None => Err(Refusal::if_wanted(reply, BAD_LINE)),
     }
 }
 
@@ -181,11 +183,11 @@ fn cas<'l>(arguments: &[&'l [u8]]) -> Result<Command<'l>, Refusal> {
     };
     let reply = reply(arguments);
     let Some(cas) = unsigned(cas) else {
-        return Err(Refusal::unless(reply, BAD_LINE));
+        return Err(Refusal::if_wanted(reply, BAD_LINE));
     };
     let fixed = [key, flags, exptime, length];
     let Ok(Command::Store(store)) = store(Mode::Cas(cas), &fixed) else {
-        return Err(Refusal::unless(reply, BAD_LINE));
+        return Err(Refusal::if_wanted(reply, BAD_LINE));
     };
     Ok(Command::Store(Store { reply, ..store }))
 }
@@ -206,11 +208,11 @@ fn delete<'l>(arguments: &[&'l [u8]]) -> Result<Command<'l>, Refusal> {
     };
     if !is_good {
         let text = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
-        return Err(Refusal::unless(reply, text));
+        return Err(Refusal::if_wanted(reply, text));
     }
     match key.len() <= KEY_BYTES_MAX {
         true => Ok(Command::Delete(key, reply)),
-        false => Err(Refusal::unless(reply, BAD_LINE)),
+        false => Err(Refusal::if_wanted(reply, BAD_LINE)),
     }
 }
 
@@ -220,13 +222,13 @@ fn count<'l>(direction: Direction, arguments: &[&'l [u8]]) -> Result<Command<'l>
     };
     let reply = reply(arguments);
     if key.len() > KEY_BYTES_MAX {
-        return Err(Refusal::unless(reply, BAD_LINE));
+        return Err(Refusal::if_wanted(reply, BAD_LINE));
     }
     match unsigned(by) {
         Some(by) => Ok(Command::Count(key, Step { direction, by }, reply)),
         None => {
             let text = "CLIENT_ERROR invalid numeric delta argument";
-            Err(Refusal::unless(reply, text))
+            Err(Refusal::if_wanted(reply, text))
         }
     }
 }
@@ -237,13 +239,13 @@ fn touch<'l>(arguments: &[&'l [u8]]) -> Result<Command<'l>, Refusal> {
     };
     let reply = reply(arguments);
     if key.len() > KEY_BYTES_MAX {
-        return Err(Refusal::unless(reply, BAD_LINE));
+        return Err(Refusal::if_wanted(reply, BAD_LINE));
     }
     match signed_32(exptime) {
         Some(exptime) => Ok(Command::Touch(key, exptime, reply)),
         None => {
             let text = "CLIENT_ERROR invalid exptime argument";
-            Err(Refusal::unless(reply, text))
+            Err(Refusal::if_wanted(reply, text))
         }
     }
 }
@@ -259,7 +261,7 @@ fn flush_all<'l>(arguments: &[&'l [u8]]) -> Result<Command<'l>, Refusal> {
         Some(delay) => Ok(Command::FlushAll(delay, reply)),
         None => {
             let text = "CLIENT_ERROR invalid exptime argument";
-            Err(Refusal::unless(reply, text))
+            Err(Refusal::if_wanted(reply, text))
         }
     }
 }
@@ -271,14 +273,14 @@ fn verbosity<'l>(arguments: &[&'l [u8]]) -> Result<Command<'l>, Refusal> {
     let reply = reply(arguments);
     match unsigned_32(level) {
         Some(_) => Ok(Command::Verbosity(reply)),
-        None => Err(Refusal::unless(reply, BAD_LINE)),
+        None => Err(Refusal::if_wanted(reply, BAD_LINE)),
     }
 }
 
 /// After the length of the data block is known, an error skips the block.
 fn meta_store<'l>(words: &'l [&'l [u8]]) -> Result<Command<'l>, Refusal> {
     Meta::check(words)?;
-    let bad = Refusal::said(BAD_LINE);
+    let bad = Refusal::with_text(BAD_LINE);
     let length = words
         .get(2)
         .and_then(|length| length_of(length))
@@ -297,7 +299,7 @@ fn meta_store<'l>(words: &'l [&'l [u8]]) -> Result<Command<'l>, Refusal> {
         (Some(b'A'), _) => Mode::Append,
         (Some(b'P'), _) => Mode::Prepend,
         (Some(_), _) => {
-            let refusal = Refusal::said("CLIENT_ERROR invalid mode for ms M token");
+            let refusal = Refusal::with_text("CLIENT_ERROR invalid mode for ms M token");
             return Err(skipping(refusal));
         }
     };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use onrush_engine::{Buffer, Error};
 use onrush_tls::Transport;
 
-use super::answers::Piece;
+use super::output::Piece;
 use super::server::{Server, now};
 use super::session::{Next, Session};
 use crate::client::{Client, Received};

@@ -1,36 +1,40 @@
 //! Requests and responses over UDP, each datagram with memcached's frame header.
 
-use onrush_packet::memcached::{ANSWER_BYTES, FRAME_BYTES, Frame, WrongFrame};
+use onrush_packet::memcached::{FRAME_BYTES, Frame, FrameError, RESPONSE_BYTES_MAX};
 
-use super::answers::Piece;
 use super::item::Moment;
 use super::limits::DATAGRAM_ANSWER_MAX;
+use super::output::Piece;
 use super::server::Server;
 use super::session::{Next, Session};
 
 /// Bytes of a response in each of its datagrams; the last may have fewer.
-const PART_BYTES: usize = ANSWER_BYTES - FRAME_BYTES;
+const PART_BYTES: usize = RESPONSE_BYTES_MAX - FRAME_BYTES;
 
 /// Response in place of one that is too long, the same as memcached's.
 const TOO_LONG: &[u8] = b"SERVER_ERROR out of memory writing get response\r\n";
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct DatagramResponse {
     /// Frame of the next datagram; its sequence number equals the total after the last one.
     next: Frame,
     text: Vec<u8>,
 }
 
-impl Answer {
+impl DatagramResponse {
     /// Executes the commands of a datagram. An incomplete command and one without a reply yield an empty response.
     ///
     /// # Errors
     /// If the datagram has no valid frame, or is one of several: a request must fit in one (memcached,
     /// doc/protocol.txt).
-    pub(crate) fn to(datagram: &[u8], server: &Server, now: Moment) -> Result<Answer, WrongFrame> {
+    pub(crate) fn to(
+        datagram: &[u8],
+        server: &Server,
+        now: Moment,
+    ) -> Result<DatagramResponse, FrameError> {
         let (frame, mut input) = Frame::read(datagram)?;
         if frame.datagrams != 1 {
-            return Err(WrongFrame::Sequence);
+            return Err(FrameError::Sequence);
         }
         let (mut session, mut text) = (Session::default(), Vec::new());
         loop {
@@ -54,7 +58,7 @@ impl Answer {
             }
         }
         let datagrams = text.len().div_ceil(PART_BYTES) as u16;
-        Ok(Answer {
+        Ok(DatagramResponse {
             next: Frame { datagrams, ..frame },
             text,
         })
@@ -92,10 +96,10 @@ mod tests {
         let server = Server::new(Memcached::default(), NOW);
         let one = |(id, request): (u16, &&[u8])| {
             let datagram = [&Frame::only(id).bytes()[..], request].concat();
-            let mut answer = Answer::to(&datagram, &server, NOW).unwrap();
+            let mut answer = DatagramResponse::to(&datagram, &server, NOW).unwrap();
             let (mut out, mut all) = (Vec::new(), Vec::new());
             while answer.write_next(&mut out) {
-                assert!(out.len() <= ANSWER_BYTES);
+                assert!(out.len() <= RESPONSE_BYTES_MAX);
                 let (frame, text) = Frame::read(&out).unwrap();
                 all.push((frame, text.to_vec()));
             }
@@ -136,20 +140,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_incomplete_or_wants_no_answer_gets_none() {
+    fn incomplete_and_noreply_requests_have_no_response() {
         let all = answers(&[b"get a", b"set a 0 0 5\r\nx", b"delete a noreply\r\n", b""]);
         assert!(all.iter().all(Vec::is_empty), "{all:?}");
     }
 
     #[test]
-    fn who_has_no_frame_or_is_a_part_is_not_heard() {
+    fn datagrams_with_invalid_frame_are_ignored() {
         let server = Server::new(Memcached::default(), NOW);
-        let heard = |datagram: &[u8]| Answer::to(datagram, &server, NOW).err();
-        assert_eq!(heard(b"get a\r\n"), Some(WrongFrame::Truncated));
+        let heard = |datagram: &[u8]| DatagramResponse::to(datagram, &server, NOW).err();
+        assert_eq!(heard(b"get a\r\n"), Some(FrameError::Truncated));
         let part = Frame {
             datagrams: 2,
             ..Frame::only(1)
         };
-        assert_eq!(heard(&part.bytes()), Some(WrongFrame::Sequence));
+        assert_eq!(heard(&part.bytes()), Some(FrameError::Sequence));
     }
 }

@@ -25,7 +25,7 @@ const RELATIVE_MAX: i32 = 60 * 60 * 24 * 30;
 
 impl Expiry {
     /// Converts a client's expiration time; a negative one expires at once.
-    pub(crate) fn meant(exptime: i32, now: Moment) -> Self {
+    pub(crate) fn from_exptime(exptime: i32, now: Moment) -> Self {
         let Seconds(seconds) = now.seconds;
         match u64::try_from(exptime) {
             Ok(0) => Expiry::Never,
@@ -35,7 +35,7 @@ impl Expiry {
         }
     }
 
-    pub(crate) fn has_come(self, now: Seconds) -> bool {
+    pub(crate) fn is_expired(self, now: Seconds) -> bool {
         match self {
             Expiry::Never => false,
             Expiry::At(at) => at <= now,
@@ -118,10 +118,10 @@ mod tests {
             (1_800_000_010, Expiry::At(Seconds(110))),
             (-1, Expiry::At(Seconds(100))),
         ] {
-            assert_eq!(Expiry::meant(exptime, now), expiry, "{exptime}");
+            assert_eq!(Expiry::from_exptime(exptime, now), expiry, "{exptime}");
         }
-        assert!(Expiry::At(Seconds(100)).has_come(now.seconds));
-        assert!(!Expiry::At(Seconds(101)).has_come(now.seconds));
-        assert!(!Expiry::Never.has_come(now.seconds));
+        assert!(Expiry::At(Seconds(100)).is_expired(now.seconds));
+        assert!(!Expiry::At(Seconds(101)).is_expired(now.seconds));
+        assert!(!Expiry::Never.is_expired(now.seconds));
     }
 }

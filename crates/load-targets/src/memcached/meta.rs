@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::answers::Answers;
 use super::limits::KEY_BYTES_MAX;
 use super::number::{signed_32, unsigned, unsigned_32};
+use super::output::ResponseBuffer;
 use super::reply::{Refusal, Reply};
 
 /// Parsed arguments of a meta command.
@@ -22,7 +22,7 @@ pub(super) struct Meta<'l> {
     pub(super) reply: Reply,
     pub(super) wants_value: bool,
     /// Whether the access is not recorded (flag u).
-    pub(super) is_unnoticed: bool,
+    pub(super) is_untracked: bool,
     pub(super) is_invalidating: bool,
     pub(super) touch: Option<i32>,
     pub(super) vivify: Option<i32>,
@@ -44,12 +44,14 @@ impl<'l> Meta<'l> {
     /// Checks the lengths of the key, which is the second of `words`, and of the line.
     pub(super) fn check(words: &[&[u8]]) -> Result<(), Refusal> {
         if words[1].len() > KEY_BYTES_MAX {
-            return Err(Refusal::said("CLIENT_ERROR bad command line format"));
+            return Err(Refusal::with_text("CLIENT_ERROR bad command line format"));
         }
         match (words.len() > WORDS_MAX, words[0]) {
             (false, _) => Ok(()),
-            (true, b"mg") => Err(Refusal::said("CLIENT_ERROR options flags are too long")),
-            (true, _) => Err(Refusal::said("CLIENT_ERROR options flags too long")),
+            (true, b"mg") => Err(Refusal::with_text(
+                "CLIENT_ERROR options flags are too long",
+            )),
+            (true, _) => Err(Refusal::with_text("CLIENT_ERROR options flags too long")),
         }
     }
 
@@ -63,7 +65,7 @@ impl<'l> Meta<'l> {
             flags: &words[fixed.min(words.len())..],
             reply: Reply::Wanted,
             wants_value: false,
-            is_unnoticed: false,
+            is_untracked: false,
             is_invalidating: false,
             touch: None,
             vivify: None,
@@ -76,7 +78,7 @@ impl<'l> Meta<'l> {
         };
         meta.read_flags()?;
         if meta.all(b'O').any(|flag| flag.len() > OPAQUE_BYTES_MAX) {
-            return Err(Refusal::said("CLIENT_ERROR opaque token too long"));
+            return Err(Refusal::with_text("CLIENT_ERROR opaque token too long"));
         }
         Ok(meta)
     }
@@ -88,13 +90,13 @@ impl<'l> Meta<'l> {
         for flag in self.flags {
             let letter = flag[0];
             if letter >= 127 || seen & (1 << letter) != 0 {
-                return Err(Refusal::said("CLIENT_ERROR duplicate flag"));
+                return Err(Refusal::with_text("CLIENT_ERROR duplicate flag"));
             }
             seen |= 1 << letter;
             wrong = self.read_flag(letter, &flag[1..])?.or(wrong);
         }
         match wrong {
-            Some(text) => Err(Refusal::said(text)),
+            Some(text) => Err(Refusal::with_text(text)),
             None => Ok(()),
         }
     }
@@ -145,7 +147,7 @@ impl<'l> Meta<'l> {
                 None
             }
             b'u' => {
-                self.is_unnoticed = true;
+                self.is_untracked = true;
                 None
             }
             b'q' => {
@@ -157,7 +159,7 @@ impl<'l> Meta<'l> {
                 None
             }
             b'O' | b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' => None,
-            _ => return Err(Refusal::said("CLIENT_ERROR invalid flag")),
+            _ => return Err(Refusal::with_text("CLIENT_ERROR invalid flag")),
         })
     }
 
@@ -169,8 +171,8 @@ impl<'l> Meta<'l> {
     /// Writes the flags in order: opaque and key here, others by `answer`, which gets their letters.
     pub(super) fn answer_flags(
         &self,
-        answers: &mut Answers,
-        mut answer: impl FnMut(u8, &mut Answers),
+        answers: &mut ResponseBuffer,
+        mut answer: impl FnMut(u8, &mut ResponseBuffer),
     ) {
         for flag in self.flags {
             match flag[0] {
@@ -184,7 +186,7 @@ impl<'l> Meta<'l> {
         }
     }
 
-    fn answer_key(&self, answers: &mut Answers) {
+    fn answer_key(&self, answers: &mut ResponseBuffer) {
         answers.text(b" k");
         self.put_key(answers);
         if self.is_encoded {
@@ -193,7 +195,7 @@ impl<'l> Meta<'l> {
     }
 
     /// Writes the key as the client wrote it.
-    pub(super) fn put_key(&self, answers: &mut Answers) {
+    pub(super) fn put_key(&self, answers: &mut ResponseBuffer) {
         match self.is_encoded {
             false => answers.text(&self.key),
             true => answers.text(STANDARD.encode(&self.key).as_bytes()),

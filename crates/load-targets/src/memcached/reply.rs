@@ -16,14 +16,14 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn said(text: &'static str) -> Self {
+    pub(super) fn with_text(text: &'static str) -> Self {
         Self {
             text: Some(text),
             skip: 0,
         }
     }
 
-    pub(super) fn unless(reply: Reply, text: &'static str) -> Self {
+    pub(super) fn if_wanted(reply: Reply, text: &'static str) -> Self {
         Self {
             text: (reply == Reply::Wanted).then_some(text),
             skip: 0,

@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use onrush_config::plan::Memcached;
 use onrush_engine::Core;
 
-use super::answers::{Answers, Piece};
 use super::cache::Cache;
 use super::item::{Moment, Seconds};
+use super::output::{Piece, ResponseBuffer};
 use super::session::{Next, Session};
 
 /// The store of a listener on one core.
@@ -18,7 +18,7 @@ pub struct Server {
 
 struct Inner {
     cache: Cache,
-    answers: Answers,
+    answers: ResponseBuffer,
 }
 
 impl Server {
@@ -27,7 +27,7 @@ impl Server {
             plan,
             inner: RefCell::new(Inner {
                 cache: Cache::new(plan, now),
-                answers: Answers::default(),
+                answers: ResponseBuffer::default(),
             }),
         }
     }
@@ -46,7 +46,7 @@ impl Server {
         send: impl FnOnce(&mut dyn Iterator<Item = Piece<'_>>) -> T,
     ) -> (usize, Next, T) {
         let Inner { cache, answers } = &mut *self.inner.borrow_mut();
-        let (done, next) = session.hear(input, cache, now, answers);
+        let (done, next) = session.execute(input, cache, now, answers);
         let sent = send(&mut answers.pieces());
         answers.clear();
         (done, next, sent)
@@ -90,12 +90,12 @@ fn answers_to(bytes: &[u8], piece: usize) -> Vec<u8> {
         memory: 4 * 1024,
         item_bytes_max: 2 * 1024,
     };
-    let (mut cache, mut answers) = (Cache::new(plan, now), Answers::default());
+    let (mut cache, mut answers) = (Cache::new(plan, now), ResponseBuffer::default());
     let (mut session, mut all, mut input) = (Session::default(), Vec::new(), Vec::new());
     for piece in bytes.chunks(piece) {
         input.extend_from_slice(piece);
         loop {
-            let (done, next) = session.hear(&input, &mut cache, now, &mut answers);
+            let (done, next) = session.execute(&input, &mut cache, now, &mut answers);
             input.drain(..done);
             for piece in answers.pieces() {
                 match piece {

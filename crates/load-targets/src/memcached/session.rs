@@ -2,16 +2,16 @@
 
 use std::mem;
 
-use super::answers::Answers;
 use super::cache::Cache;
-use super::classic::{self, Teller};
+use super::classic::{self, ReplyWriter};
 use super::command::{Command, Mode, Store};
 use super::item::{END, Moment};
-use super::keys::{self, Answered, Begun, Keys};
+use super::keys::{self, Keys, KeysProgress, LineStart};
 use super::limits::{LINE_MAX, VALUE_AHEAD};
 use super::line::{self, Words};
 use super::meta::Meta;
-use super::metas;
+use super::meta_commands;
+use super::output::ResponseBuffer;
 use super::reply::{Refusal, Reply};
 
 /// State of a session between two receives.
@@ -56,23 +56,23 @@ enum Step {
     Last(usize, Next),
 }
 
-struct At<'a> {
+struct CommandContext<'a> {
     cache: &'a mut Cache,
     now: Moment,
-    answers: &'a mut Answers,
+    answers: &'a mut ResponseBuffer,
 }
 
 impl Session {
     /// Executes the complete commands in `input` and returns the number of bytes consumed. Where more bytes must
     /// arrive, the rest fits in a buffer.
-    pub(crate) fn hear(
+    pub(crate) fn execute(
         &mut self,
         input: &[u8],
         cache: &mut Cache,
         now: Moment,
-        answers: &mut Answers,
+        answers: &mut ResponseBuffer,
     ) -> (usize, Next) {
-        let mut at = At {
+        let mut at = CommandContext {
             cache,
             now,
             answers,
@@ -94,7 +94,7 @@ impl Session {
         }
     }
 
-    fn step(&mut self, rest: &[u8], at: &mut At<'_>) -> Step {
+    fn step(&mut self, rest: &[u8], at: &mut CommandContext<'_>) -> Step {
         match mem::take(&mut self.expect) {
             Expect::Line => self.hear_line(rest, at),
             Expect::Keys(keys) => self.hear_keys(keys, 0, rest, at),
@@ -116,7 +116,7 @@ impl Session {
         }
     }
 
-    fn hear_line(&mut self, rest: &[u8], at: &mut At<'_>) -> Step {
+    fn hear_line(&mut self, rest: &[u8], at: &mut CommandContext<'_>) -> Step {
         if rest[0] == BINARY {
             let text = b"CLIENT_ERROR the binary protocol is not spoken here";
             at.answers.line(text);
@@ -127,13 +127,13 @@ impl Session {
             return Step::Stop(Next::Receive);
         }
         match keys::begin(rest, found.map(|(line, _)| line)) {
-            Begun::Keys(keys, behind) => return self.hear_keys(keys, behind, rest, at),
-            Begun::Bad(text) => {
+            LineStart::Keys(keys, behind) => return self.hear_keys(keys, behind, rest, at),
+            LineStart::Bad(text) => {
                 at.answers.line(text.as_bytes());
                 let bytes = found.map_or(rest.len(), |(_, bytes)| bytes);
                 return Step::Done(bytes);
             }
-            Begun::No => {}
+            LineStart::No => {}
         }
         let Some((line, bytes)) = found else {
             // No client sends such a command.
@@ -149,7 +149,7 @@ impl Session {
             }
             Ok(Command::Quit) => Step::Last(bytes, Next::Close),
             Ok(command) => {
-                if let Err(refusal) = act(command, at) {
+                if let Err(refusal) = execute_command(command, at) {
                     self.refuse(refusal, at);
                 }
                 Step::Done(bytes)
@@ -161,7 +161,7 @@ impl Session {
         }
     }
 
-    fn refuse(&mut self, refusal: Refusal, at: &mut At<'_>) {
+    fn refuse(&mut self, refusal: Refusal, at: &mut CommandContext<'_>) {
         if let Some(text) = refusal.text {
             at.answers.line(text.as_bytes());
         }
@@ -176,7 +176,7 @@ impl Session {
         (line, bytes): (&[u8], usize),
         length: u32,
         block: &[u8],
-        at: &mut At<'_>,
+        at: &mut CommandContext<'_>,
     ) -> Step {
         let block_bytes = length as usize + END.len();
         if !at.cache.takes(length) {
@@ -202,7 +202,7 @@ impl Session {
         &mut self,
         (line, bytes, mut come): (Box<[u8]>, usize, Vec<u8>),
         rest: &[u8],
-        at: &mut At<'_>,
+        at: &mut CommandContext<'_>,
     ) -> Step {
         let wanted = (bytes - come.len()).min(rest.len());
         come.extend_from_slice(&rest[..wanted]);
@@ -214,20 +214,26 @@ impl Session {
         Step::Done(wanted)
     }
 
-    fn hear_keys(&mut self, keys: Keys, behind: usize, rest: &[u8], at: &mut At<'_>) -> Step {
+    fn hear_keys(
+        &mut self,
+        keys: Keys,
+        behind: usize,
+        rest: &[u8],
+        at: &mut CommandContext<'_>,
+    ) -> Step {
         let (done, answered) = keys.answer(&rest[behind..], at.cache, at.now, at.answers);
         let done = behind + done;
         match answered {
-            Answered::All => Step::Done(done),
-            Answered::SoFar => {
+            KeysProgress::All => Step::Done(done),
+            KeysProgress::SoFar => {
                 self.expect = Expect::Keys(keys);
                 Step::Last(done, Next::Receive)
             }
-            Answered::UpTo => {
+            KeysProgress::UpTo => {
                 self.expect = Expect::Keys(keys);
                 Step::Last(done, Next::Flush)
             }
-            Answered::Bad => {
+            KeysProgress::Bad => {
                 at.answers.line(b"CLIENT_ERROR bad command line format");
                 self.expect = Expect::SkipLine;
                 Step::Done(done)
@@ -240,7 +246,7 @@ impl Session {
 const BINARY: u8 = 0x80;
 
 /// Refuses a value that is too large, and removes the old one: a client must not read an outdated value.
-fn refuse_too_large(line: &[u8], at: &mut At<'_>) {
+fn refuse_too_large(line: &[u8], at: &mut CommandContext<'_>) {
     let words = Words::of(line);
     let (key, is_said, replaces) = match Command::read(words.all()) {
         Ok(Command::Store(Store {
@@ -258,7 +264,7 @@ fn refuse_too_large(line: &[u8], at: &mut At<'_>) {
 }
 
 /// Executes a storage command whose data block, including its line end, is complete.
-fn store(line: &[u8], block: &[u8], at: &mut At<'_>) {
+fn store(line: &[u8], block: &[u8], at: &mut CommandContext<'_>) {
     let words = Words::of(line);
     let value = block.strip_suffix(END);
     let bad = "CLIENT_ERROR bad data chunk";
@@ -270,7 +276,7 @@ fn store(line: &[u8], block: &[u8], at: &mut At<'_>) {
             };
             let reply = store.reply;
             let answers = &mut *at.answers;
-            Teller { answers, reply }.say(text);
+            ReplyWriter { answers, reply }.write(text);
         }
         Ok(Command::MetaStore(meta, mode, _)) => match value {
             Some(value) => put_meta((&meta, mode, value), at),
@@ -281,13 +287,13 @@ fn store(line: &[u8], block: &[u8], at: &mut At<'_>) {
     }
 }
 
-fn put_meta(what: (&Meta<'_>, Mode, &[u8]), at: &mut At<'_>) {
-    metas::put(at.cache, what, at.now, at.answers);
+fn put_meta(what: (&Meta<'_>, Mode, &[u8]), at: &mut CommandContext<'_>) {
+    meta_commands::put(at.cache, what, at.now, at.answers);
 }
 
 /// Executes a command without a data block.
-fn act(command: Command<'_>, at: &mut At<'_>) -> Result<(), Refusal> {
-    let At {
+fn execute_command(command: Command<'_>, at: &mut CommandContext<'_>) -> Result<(), Refusal> {
+    let CommandContext {
         cache,
         now,
         answers,
@@ -296,30 +302,36 @@ fn act(command: Command<'_>, at: &mut At<'_>) -> Result<(), Refusal> {
     match command {
         Command::Delete(key, reply) => {
             let text = classic::delete(cache, key, now.seconds);
-            Teller { answers, reply }.say(text);
+            ReplyWriter { answers, reply }.write(text);
         }
         Command::Count(key, step, reply) => {
-            classic::step(cache, key, step, now.seconds, Teller { answers, reply });
+            classic::step(
+                cache,
+                key,
+                step,
+                now.seconds,
+                ReplyWriter { answers, reply },
+            );
         }
         Command::Touch(key, exptime, reply) => {
             let text = classic::touch(cache, key, exptime, now);
-            Teller { answers, reply }.say(text);
+            ReplyWriter { answers, reply }.write(text);
         }
         Command::FlushAll(delay, reply) => {
             let text = classic::flush_all(cache, delay, now);
-            Teller { answers, reply }.say(text);
+            ReplyWriter { answers, reply }.write(text);
         }
         Command::Version => classic::version(answers),
         // The verbosity is fixed.
-        Command::Verbosity(reply) => Teller { answers, reply }.say("OK"),
+        Command::Verbosity(reply) => ReplyWriter { answers, reply }.write("OK"),
         Command::Stats(topic) => classic::stats(cache, topic, now, answers),
-        Command::MetaGet(meta) => metas::get(cache, &meta, now, answers),
-        Command::MetaDelete(meta) => metas::delete(cache, &meta, now, answers),
+        Command::MetaGet(meta) => meta_commands::get(cache, &meta, now, answers),
+        Command::MetaDelete(meta) => meta_commands::delete(cache, &meta, now, answers),
         Command::MetaCount(meta, direction) => {
-            return metas::step(cache, (&meta, direction), now, answers);
+            return meta_commands::step(cache, (&meta, direction), now, answers);
         }
         Command::MetaNoop => answers.line(b"MN"),
-        Command::MetaDebug(meta) => metas::debug(cache, &meta, now, answers),
+        Command::MetaDebug(meta) => meta_commands::debug(cache, &meta, now, answers),
         Command::Store(_) | Command::MetaStore(..) | Command::Quit => {
             unreachable!("the line's reader took these bytes")
         }

@@ -16,7 +16,7 @@ pub(crate) struct Store {
     bytes: u64,
     memory: u64,
     /// Items of an earlier era are invalid.
-    era: u32,
+    generation: u32,
     /// When the next era begins, after a flush.
     next_era: Option<Seconds>,
     evicted: u64,
@@ -25,9 +25,9 @@ pub(crate) struct Store {
 #[derive(Debug)]
 struct Entry {
     item: Item,
-    era: u32,
+    generation: u32,
     /// Whether it was requested since the hand's last visit.
-    is_wanted: bool,
+    is_referenced: bool,
 }
 
 /// Bytes that an item takes besides its key and value: its entry, its index, and the allocator's overhead.
@@ -44,7 +44,7 @@ impl Store {
             hand: 0,
             bytes: 0,
             memory,
-            era: 0,
+            generation: 0,
             next_era: None,
             evicted: 0,
         }
@@ -52,23 +52,23 @@ impl Store {
 
     /// Finds the item of a key. Its value must be changed by [`Store::set`] only.
     pub(crate) fn find(&mut self, key: &[u8], now: Seconds) -> Option<&mut Item> {
-        self.turn_era(now);
-        let era = self.era;
+        self.advance_generation(now);
+        let era = self.generation;
         let place = self.entries.get_index_of(key)?;
         let entry = &self.entries[place];
-        if entry.era != era || entry.item.expiry.has_come(now) {
-            self.take_out(place);
+        if entry.generation != era || entry.item.expiry.is_expired(now) {
+            self.remove_at(place);
             return None;
         }
         let entry = &mut self.entries[place];
-        entry.is_wanted = true;
+        entry.is_referenced = true;
         Some(&mut entry.item)
     }
 
     /// Stores an item under a key. Returns false if it exceeds the memory.
     #[must_use]
     pub(crate) fn set(&mut self, key: &[u8], item: Item, now: Seconds) -> bool {
-        self.turn_era(now);
+        self.advance_generation(now);
         self.remove(key);
         let cost = cost(key, &item);
         if cost > self.memory {
@@ -80,8 +80,8 @@ impl Store {
         self.bytes += cost;
         let entry = Entry {
             item,
-            era: self.era,
-            is_wanted: false,
+            generation: self.generation,
+            is_referenced: false,
         };
         self.entries.insert(key.into(), entry);
         true
@@ -89,7 +89,7 @@ impl Store {
 
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
         let place = self.entries.get_index_of(key);
-        place.map(|place| self.take_out(place)).is_some()
+        place.map(|place| self.remove_at(place)).is_some()
     }
 
     /// Invalidates all current items from `at` on.
@@ -114,10 +114,10 @@ impl Store {
         self.evicted
     }
 
-    fn turn_era(&mut self, now: Seconds) {
+    fn advance_generation(&mut self, now: Seconds) {
         if self.next_era.is_some_and(|at| at <= now) {
             self.next_era = None;
-            self.era = self.era.wrapping_add(1);
+            self.generation = self.generation.wrapping_add(1);
         }
     }
 
@@ -128,21 +128,21 @@ impl Store {
                 self.hand = 0;
             }
             let entry = &mut self.entries[self.hand];
-            let is_over = entry.era != self.era || entry.item.expiry.has_come(now);
-            if !is_over && entry.is_wanted {
-                entry.is_wanted = false;
+            let is_over = entry.generation != self.generation || entry.item.expiry.is_expired(now);
+            if !is_over && entry.is_referenced {
+                entry.is_referenced = false;
                 self.hand += 1;
                 continue;
             }
             self.evicted += u64::from(!is_over);
-            self.take_out(self.hand);
+            self.remove_at(self.hand);
             // The last entry now has this index; it is nearly always the most recent, and is passed over.
             self.hand += 1;
             return;
         }
     }
 
-    fn take_out(&mut self, place: usize) {
+    fn remove_at(&mut self, place: usize) {
         if let Some((key, entry)) = self.entries.swap_remove_index(place) {
             self.bytes -= cost(&key, &entry.item);
         }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_has_asked_for_makes_room() {
+    fn unreferenced_items_are_evicted() {
         let mut store = filled(100);
         for number in 0..50 {
             assert!(store.find(format!("{number:04}").as_bytes(), NOW).is_some());
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_of_another_size_takes_what_it_takes_and_what_is_too_large_is_refused() {
+    fn item_costs_are_tracked_and_too_large_ones_refused() {
         let mut store = filled(10);
         assert!(store.set(b"0000", item(300, Expiry::Never), NOW));
         assert!(store.bytes() <= store.memory() && store.len() < 10);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_expired_is_not_found_and_goes_before_what_is_wanted() {
+    fn expired_items_are_evicted_first() {
         let mut store = filled(10);
         store.find(b"0003", NOW).unwrap().expiry = Expiry::At(Seconds(11));
         for number in 0..10 {

@@ -3,9 +3,9 @@
 use onrush_config::plan::Memcached;
 use proptest::prelude::*;
 
-use super::answers::Answers;
 use super::cache::Cache;
 use super::item::{Moment, Seconds};
+use super::output::ResponseBuffer;
 use super::server::check_any_input;
 use super::session::{Next, Session};
 
@@ -14,13 +14,13 @@ const NOW: Moment = Moment {
     unix: 1_700_000_000,
 };
 
-struct Talk {
+struct TestClient {
     cache: Cache,
     session: Session,
     now: Moment,
 }
 
-impl Talk {
+impl TestClient {
     fn with(plan: Memcached) -> Self {
         Self {
             cache: Cache::new(plan, NOW),
@@ -37,10 +37,10 @@ impl Talk {
     fn say(&mut self, said: &[u8]) -> String {
         let (mut input, mut all) = (said, Vec::new());
         loop {
-            let mut answers = Answers::default();
+            let mut answers = ResponseBuffer::default();
             let heard = self
                 .session
-                .hear(input, &mut self.cache, self.now, &mut answers);
+                .execute(input, &mut self.cache, self.now, &mut answers);
             let (done, next) = heard;
             input = &input[done..];
             all.extend(answers.concat());
@@ -59,7 +59,7 @@ impl Talk {
 
 /// Checks each response in a sequence of requests.
 fn check(plan: Memcached, conversation: &[(&str, &str)]) {
-    let mut talk = Talk::with(plan);
+    let mut talk = TestClient::with(plan);
     for (said, answered) in conversation {
         let line = |text: &str| text.replace('\n', "\r\n");
         assert_eq!(talk.say(line(said).as_bytes()), line(answered), "{said}");
@@ -167,7 +167,7 @@ fn meta_commands_answer_what_is_asked_for() {
 }
 
 #[test]
-fn what_is_no_good_command_is_said_and_survived() {
+fn invalid_commands_are_answered() {
     let long = "k".repeat(251);
     let words = "a ".repeat(30);
     for (said, answered) in [
@@ -241,18 +241,18 @@ fn what_is_no_good_command_is_said_and_survived() {
             "CLIENT_ERROR bad command line format\r\n",
         ),
     ] {
-        assert_eq!(Talk::begun().say(said.as_bytes()), answered, "{said}");
+        assert_eq!(TestClient::begun().say(said.as_bytes()), answered, "{said}");
     }
     let nonsense = vec![b'x'; 3000];
-    let said = Talk::begun().say(&nonsense);
+    let said = TestClient::begun().say(&nonsense);
     assert_eq!(said, "CLIENT_ERROR line too long\r\n(end)");
-    let said = Talk::begun().say(&[0x80, 0, 0, 0]);
+    let said = TestClient::begun().say(&[0x80, 0, 0, 0]);
     assert!(said.ends_with("not spoken here\r\n(end)"), "{said}");
 }
 
 #[test]
 fn a_value_that_is_too_large_is_passed_over_and_the_old_one_is_gone() {
-    let mut talk = Talk::with(Memcached::Stored {
+    let mut talk = TestClient::with(Memcached::Stored {
         memory: 64 * 1024,
         item_bytes_max: 100,
     });
@@ -271,7 +271,7 @@ fn a_value_that_is_too_large_is_passed_over_and_the_old_one_is_gone() {
 
 #[test]
 fn keys_beyond_a_line_are_answered_one_by_one() {
-    let mut talk = Talk::begun();
+    let mut talk = TestClient::begun();
     assert_eq!(talk.say(b"set key 0 0 1\r\nx\r\n"), "STORED\r\n");
     let keys = " key".repeat(10_000);
     let mut answered = String::new();
@@ -317,7 +317,7 @@ fn a_synthetic_cache_has_every_key_and_keeps_nothing() {
 
 #[test]
 fn items_expire_by_the_servers_own_clock() {
-    let mut talk = Talk::begun();
+    let mut talk = TestClient::begun();
     assert_eq!(
         talk.say(b"set a 0 10 1\r\nx\r\nset b 0 1700000005 1\r\nx\r\n"),
         "STORED\r\nSTORED\r\n"
@@ -333,7 +333,7 @@ fn items_expire_by_the_servers_own_clock() {
 
 #[test]
 fn statistics_count_what_was_asked() {
-    let mut talk = Talk::begun();
+    let mut talk = TestClient::begun();
     talk.say(b"set a 0 0 1\r\nx\r\nget a none\r\nmg a v\r\ndelete a\r\n");
     let stats = talk.say(b"stats\r\n");
     for line in [
@@ -396,7 +396,7 @@ fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn anything_is_answered_the_same_however_it_is_cut(cut: u8, bytes in some_bytes()) {
+    fn responses_are_independent_of_pieces(cut: u8, bytes in some_bytes()) {
         check_any_input(&[&[cut], &bytes[..]].concat());
     }
 }

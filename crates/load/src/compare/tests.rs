@@ -1,9 +1,9 @@
 //! Comparisons of equal, shifted and noisy runs.
 
 use super::*;
+use crate::record::incomplete_waits::IncompleteWaits;
 use crate::record::times::Times;
-use crate::record::unanswered::Unanswered;
-use crate::report::certainty::BlockTimes;
+use crate::report::confidence_interval::BlockTimes;
 use crate::report::histograms::Histograms;
 use crate::report::latency::Interval;
 use crate::report::latency::Latency;
@@ -47,7 +47,7 @@ fn part(name: &str, seconds: &[Times], rates: &[f64]) -> Part {
         requests: times.of(Kind::Response).count(),
         latency_us: latency(Kind::Response),
         service_us: latency(Kind::Service),
-        histograms: Some(Histograms::of(&times, &Unanswered::default())),
+        histograms: Some(Histograms::of(&times, &IncompleteWaits::default())),
         seconds: rates.iter().map(row).collect(),
         ..Report::default()
     };
@@ -110,7 +110,7 @@ fn exponential(random: &mut Random) -> f64 {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn equal_runs_are_told_apart_in_few_pairs_and_five_per_cent_are_found_in_most() {
+fn false_and_missed_differences_are_rare() {
     for (name, delay) in [
         ("constant", constant as fn(&mut Random) -> f64),
         ("exponential", exponential),
@@ -133,7 +133,7 @@ fn equal_runs_are_told_apart_in_few_pairs_and_five_per_cent_are_found_in_most() 
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn intervals_hold_what_they_say_where_requests_know_of_each_other() {
+fn intervals_cover_correlated_requests() {
     // Each second has its own mean delay around 50 ms, and a thousand requests.
     let mut missed = [0; 3];
     let percentiles = [50.0, 90.0, 99.0];
@@ -197,7 +197,7 @@ fn normal_share(z: f64) -> f64 {
     1.0 / (1.0 + (-(0.07056 * z.powi(3) + 1.5976 * z)).exp())
 }
 
-fn findings(shifts: &[Shift]) -> Vec<(&str, Finding)> {
+fn findings(shifts: &[FigureChange]) -> Vec<(&str, Conclusion)> {
     shifts
         .iter()
         .map(|shift| (&shift.of[..], shift.finding))
@@ -209,7 +209,7 @@ const STEADY: [f64; 12] = [
 ];
 
 #[test]
-fn a_run_does_not_differ_from_itself() {
+fn run_equals_itself() {
     let run = run("a", 10_000, 1e6, &STEADY);
     let comparison = compare(&run, &run).unwrap();
     assert!(comparison.is_same());
@@ -230,7 +230,7 @@ fn a_run_does_not_differ_from_itself() {
 }
 
 #[test]
-fn a_shift_beyond_chance_is_found_in_every_percentile() {
+fn large_change_is_found_in_every_percentile() {
     let (a, b) = (
         run("a", 100_000, 1e6, &STEADY),
         run("b", 100_000, 1.5e6, &STEADY),
@@ -240,7 +240,7 @@ fn a_shift_beyond_chance_is_found_in_every_percentile() {
         comparison
             .response_us
             .iter()
-            .all(|shift| shift.finding == Finding::Higher)
+            .all(|shift| shift.finding == Conclusion::Higher)
     );
     for shift in &comparison.response_us {
         assert!((shift.change - 0.5).abs() < 0.01, "{shift:?}");
@@ -250,40 +250,40 @@ fn a_shift_beyond_chance_is_found_in_every_percentile() {
     assert!(
         back.response_us
             .iter()
-            .all(|shift| shift.finding == Finding::Lower)
+            .all(|shift| shift.finding == Conclusion::Lower)
     );
-    assert_eq!(comparison.rps.unwrap().finding, Finding::Same);
+    assert_eq!(comparison.rps.unwrap().finding, Conclusion::Same);
 }
 
 #[test]
-fn a_small_shift_shows_where_the_count_suffices_and_not_in_the_tail() {
+fn small_change_is_found_except_in_tail() {
     let (a, b) = (run("a", 20_000, 1e6, &[]), run("b", 20_000, 1.06e6, &[]));
     let comparison = compare(&a, &b).unwrap();
     let findings = findings(&comparison.response_us);
-    assert_eq!(findings[0], ("50", Finding::Higher));
-    assert_eq!(findings[findings.len() - 1], ("99.9", Finding::Same));
+    assert_eq!(findings[0], ("50", Conclusion::Higher));
+    assert_eq!(findings[findings.len() - 1], ("99.9", Conclusion::Same));
 }
 
 #[test]
-fn less_than_two_runs_differ_by_is_no_difference() {
+fn change_below_minimum_is_ignored() {
     let (a, b) = (run("a", 100_000, 1e6, &[]), run("b", 100_000, 1.019e6, &[]));
     let comparison = compare(&a, &b).unwrap();
     assert!(comparison.is_same(), "{comparison}");
 }
 
 #[test]
-fn rates_are_compared_by_whole_seconds() {
+fn rates_use_whole_seconds() {
     let faster: Vec<f64> = STEADY.iter().map(|rps| rps * 1.2).collect();
     let (a, b) = (run("a", 100, 1e6, &STEADY), run("b", 100, 1e6, &faster));
     let shift = compare(&a, &b).unwrap().rps.unwrap();
-    assert_eq!(shift.finding, Finding::Higher);
+    assert_eq!(shift.finding, Conclusion::Higher);
     assert!((shift.change - 0.2).abs() < 0.01);
     let few = run("few", 100, 1e6, &STEADY[..7]);
     assert_eq!(compare(&a, &few).unwrap().rps, None);
 }
 
 #[test]
-fn what_makes_a_comparison_doubtful_is_said() {
+fn doubtful_comparison_has_cautions() {
     let a = run("a", 1000, 1e6, &[]);
     let mut b = run("b", 1000, 1e6, &[]);
     b.report.errors = 3;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use onrush_measure::units;
 
-use super::{Comparison, Finding, Shift};
+use super::{Comparison, Conclusion, FigureChange};
 
 /// Columns of the chart of both curves.
 pub(super) const WIDTH: usize = 44;
@@ -70,13 +70,13 @@ pub(super) fn write_shift(
     of: &str,
     a: &str,
     b: &str,
-    shift: &Shift,
+    shift: &FigureChange,
 ) -> fmt::Result {
     let percent = |share: f64| format!("{:+.1} %", share * 100.0);
     let finding = match shift.finding {
-        Finding::Lower => "lower",
-        Finding::Higher => "higher",
-        Finding::Same => "no difference",
+        Conclusion::Lower => "lower",
+        Conclusion::Higher => "higher",
+        Conclusion::Same => "no difference",
     };
     let interval = format!("{} to {}", percent(shift.low), percent(shift.high));
     writeln!(
@@ -87,7 +87,7 @@ pub(super) fn write_shift(
 }
 
 /// Draws both curves: a line for each percentile, with time on a logarithmic axis.
-pub(super) fn draw(out: &mut fmt::Formatter<'_>, shifts: &[Shift]) -> fmt::Result {
+pub(super) fn draw(out: &mut fmt::Formatter<'_>, shifts: &[FigureChange]) -> fmt::Result {
     let values = || shifts.iter().flat_map(|shift| [shift.a, shift.b]);
     let (low, high) = values().fold((f64::INFINITY, 0.0_f64), |(low, high), us| {
         (low.min(us), high.max(us))

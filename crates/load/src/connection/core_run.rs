@@ -2,11 +2,11 @@
 //! parses them, and [`Recorder`] records; this module has what involves several of them.
 
 mod dialer;
+pub(crate) mod journey_recorder;
 mod lanes;
 mod loss;
 mod one_way;
 pub(crate) mod recorder;
-pub(crate) mod stepping;
 mod supply;
 
 use std::cell::Cell;
@@ -25,12 +25,12 @@ use crate::plan::Plan;
 use crate::protocol::Codec;
 use crate::record::Record;
 use crate::record::host::{ThreadTime, thread_number};
+use crate::record::incomplete_waits::IncompleteWaits;
+use crate::record::live_counters::{LiveCounters, Thread};
 use crate::record::rows::Reading;
-use crate::record::standing::{Standing, Thread};
 use crate::record::times::ResponseTimes;
-use crate::record::unanswered::Unanswered;
-use crate::requests::request::Last;
-use crate::requests::response::Met;
+use crate::requests::request::LastRequest;
+use crate::requests::response::ExpectationResult;
 use dialer::Dialer;
 use recorder::{Received, Recorder};
 use supply::Supply;
@@ -40,7 +40,7 @@ pub(crate) struct CoreRun {
     plan: Arc<Plan>,
     /// How long nothing may arrive while a response is due.
     timeout: Duration,
-    sends_much: bool,
+    may_exceed_buffers: bool,
     pub(crate) dialer: Dialer,
     pub(crate) supply: Supply,
     pub(crate) codec: Codec,
@@ -51,12 +51,12 @@ pub(crate) struct CoreRun {
     begin: Cell<Instant>,
     /// CPU times of the thread at the start.
     time_before: Cell<ThreadTime>,
-    end: Cell<Option<End>>,
+    end: Cell<Option<CoreEnd>>,
 }
 
 /// Figures of a core at the end of its part of the run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct End {
+pub(crate) struct CoreEnd {
     pub(crate) elapsed: Duration,
     /// CPU times of the thread during the run.
     pub(crate) time: ThreadTime,
@@ -75,12 +75,12 @@ impl CoreRun {
         let options = &plan.options;
         let connections = plan.connections_of(core.id()).count();
         // With several concurrent requests per connection, each has its own lane.
-        let lanes = connections * plan.lanes();
+        let lanes = connections * plan.concurrency();
         let run = Rc::new(CoreRun {
             core: core.clone(),
             plan: Arc::clone(plan),
             timeout: options.timeout,
-            sends_much: plan.protocol.may_exceed(BATCH_BYTES_MAX),
+            may_exceed_buffers: plan.protocol.may_exceed(BATCH_BYTES_MAX),
             dialer: Dialer::new(core, plan, connections, address),
             supply: Supply::new(core, plan, lanes),
             codec: plan.protocol.codec(lanes, options.pipeline),
@@ -103,7 +103,7 @@ impl CoreRun {
         if self.supply.is_released() {
             let run = Rc::clone(self);
             self.core.spawn(async move {
-                run.started.given().await;
+                run.started.wait().await;
                 run.supply.release().await;
             });
         }
@@ -118,7 +118,7 @@ impl CoreRun {
         self.core.take_busy_max();
         self.core.take_stalled();
         self.core.take_worked();
-        self.started.give();
+        self.started.set();
     }
 
     pub(crate) fn begin_measuring(&self) {
@@ -126,7 +126,7 @@ impl CoreRun {
     }
 
     /// Ends the run: no request is started any more, and only late responses are counted.
-    pub(crate) fn finish(&self) -> End {
+    pub(crate) fn finish(&self) -> CoreEnd {
         if let Some(end) = self.end.get() {
             return end;
         }
@@ -143,7 +143,7 @@ impl CoreRun {
             let mut record = self.recorder.record.borrow_mut();
             record.unanswered.response.merge(&missed);
         }
-        let end = End {
+        let end = CoreEnd {
             elapsed,
             time: ThreadTime::now().since(self.time_before.get()),
             worked: self.plan.options.busy_poll.then(|| self.core.take_worked()),
@@ -163,7 +163,7 @@ impl CoreRun {
         for waiting in self.supply.take_waits() {
             self.add_wait(&mut record, waiting, now);
         }
-        record.settle();
+        record.flush_times();
         record.begun = self.supply.sent();
         record.sent = sent(&record, record.begun);
         let samples = self.recorder.samples();
@@ -192,11 +192,11 @@ impl CoreRun {
         }
     }
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> LiveCounters {
         let record = self.recorder.record.borrow();
         let (supply, end) = (&self.supply, self.end.get());
         let in_flight = in_flight(&record, supply.in_flight());
-        Standing {
+        LiveCounters {
             begun: supply.sent(),
             sent: sent(&record, supply.sent()),
             in_flight: end.map_or(in_flight, |end| end.unfinished),
@@ -213,7 +213,7 @@ impl CoreRun {
     }
 
     /// Sets `sum` to the waits of requests without a response, including those that were given up.
-    pub(crate) fn unanswered(&self, sum: &mut Unanswered) {
+    pub(crate) fn unanswered(&self, sum: &mut IncompleteWaits) {
         let now = self.core.now_exact();
         sum.clear();
         sum.merge(&self.recorder.record.borrow().unanswered);
@@ -223,7 +223,7 @@ impl CoreRun {
             .filter(|waiting| waiting.start >= from)
             .for_each(|waiting| waiting.add_to(sum, now));
         // After the end, requests that were due and not sent are included as missed.
-        if !self.is_over() && self.started.is_given() {
+        if !self.is_over() && self.started.is_set() {
             self.supply.add_due(&mut sum.response, now);
         }
     }
@@ -242,7 +242,7 @@ impl CoreRun {
     pub(crate) fn elapsed(&self) -> Duration {
         match self.end.get() {
             Some(end) => end.elapsed,
-            None if self.started.is_given() => self.core.now_exact().since(self.begin.get()),
+            None if self.started.is_set() => self.core.now_exact().since(self.begin.get()),
             // The run has not started.
             None => Duration::ZERO,
         }
@@ -258,24 +258,24 @@ impl CoreRun {
 
     /// Waits for the start and returns the work of connection `index` of the core, number `number` of the run.
     pub(crate) async fn work_of(&self, index: u32, number: u64) -> Work {
-        self.started.given().await;
+        self.started.wait().await;
         let options = &self.plan.options;
         let connections = options.connections as u64;
         let begin = self.begin.get();
         self.core
-            .sleep_until(begin + options.start.admits(number, connections))
+            .sleep_until(begin + options.start.start_of(number, connections))
             .await;
         Work::new(index, begin)
     }
 
-    pub(crate) fn queue(&self, stream: &Transport, work: &mut Work, last: Last) {
+    pub(crate) fn queue(&self, stream: &Transport, work: &mut Work, last: LastRequest) {
         let due = (work.number, work.due);
         work.queued(self.codec.queue(stream, work.index, due, last));
     }
 
     /// Whether requests may be longer than a server reads before it responds.
-    pub(crate) fn sends_much(&self) -> bool {
-        self.sends_much
+    pub(crate) fn may_exceed_buffers(&self) -> bool {
+        self.may_exceed_buffers
     }
 
     /// Sets the deadline for the peer's next bytes to one timeout after `now`.
@@ -320,7 +320,7 @@ impl CoreRun {
         work.number += count;
         let took = self.times(work, &received, written, now);
         let measured = self.recorder.measured(work.start, &received);
-        self.supply.landed(work, count);
+        self.supply.completed(work, count);
         let mut record = self.recorder.record.borrow_mut();
         if self.is_over() {
             record.responded_late((response.outcome, count), &took, measured);
@@ -330,10 +330,10 @@ impl CoreRun {
         record.responded((response.outcome, count), &took, measured);
         record.responded_kind((kind, count), took.response, measured);
         if !protocol.kind(kind).lists_outcomes {
-            record.unlisted((response.outcome, count));
+            record.count_unaccepted((response.outcome, count));
         }
-        if response.met != Met::Yes {
-            record.unexpected(kind, response.met, || {
+        if response.expectation != ExpectationResult::Yes {
+            record.unexpected(kind, response.expectation, || {
                 let what = protocol.outcomes().phrase(response.outcome);
                 format!("{what} for {}", protocol.kind(kind).name)
             });
@@ -361,7 +361,7 @@ impl CoreRun {
 
     /// Records that a connection has no work left, or no time for it.
     pub(crate) fn finished(&self, work: &mut Work) {
-        self.supply.leave(work);
+        self.supply.give_up(work);
         self.active.set(self.active.get() - 1);
         if self.active.get() == 0 {
             self.core.stop(Duration::ZERO);

@@ -6,16 +6,16 @@ use std::task::Poll;
 
 use onrush_tls::Transport;
 
-use crate::protocol::failure::Lost;
+use crate::protocol::failure::NoResponse;
 
 /// Sends the queued request while `receiving` takes the response: a server may respond before it has read a large body,
 /// and stop reading until its response is read. If `keep_alive` of the result is true, the rest of the request is sent
 /// before the connection is reused, and it is set to false if that fails.
 pub(crate) async fn send_while_receiving<T>(
     stream: &Transport,
-    receiving: impl Future<Output = Result<T, Lost>>,
+    receiving: impl Future<Output = Result<T, NoResponse>>,
     keep_alive: fn(&mut T) -> &mut bool,
-) -> Result<T, Lost> {
+) -> Result<T, NoResponse> {
     let mut sent = None;
     let received = {
         let mut sending = pin!(stream.flush());

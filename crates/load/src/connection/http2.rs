@@ -21,20 +21,20 @@ use crate::connection::work::Work;
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
 use lane::End;
 pub(crate) use lane::Untouched;
-use link::Link;
+use link::ConnectionSlot;
 
 /// Establishes connection `index` of the core, number `number` of the run, and replaces it whenever it ends and a lane
 /// has a request.
 pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
     let lanes = core_run.lanes_of_connection();
-    let link = Rc::new(Link::new(&core_run, index, lanes));
+    let link = Rc::new(ConnectionSlot::new(&core_run, index, lanes));
     for place in 0..lanes {
         let (core_run, link) = (Rc::clone(&core_run), Rc::clone(&link));
         let core = core_run.core.clone();
         core.spawn(async move {
             let lane = index * lanes as u32 + place as u32;
             let mut work = core_run.work_of(lane, number).await;
-            ask_all(&core_run, &link, place, &mut work).await;
+            run_lane(&core_run, &link, place, &mut work).await;
             core_run.finished(&mut work);
         });
     }
@@ -46,13 +46,13 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
         let stream = match made.take() {
             Some(stream) => Ok(stream),
             None => {
-                link.wanted().await;
+                link.needed().await;
                 core_run.dialer.connect(record).await
             }
         };
         let has_responded = match stream {
             Ok(stream) => {
-                let has_responded = link.carry(&stream, &mut work).await;
+                let has_responded = link.drive(&stream, &mut work).await;
                 core_run.link_ended(&stream, &work);
                 has_responded
             }
@@ -71,11 +71,11 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, index: u32, number: u64) {
     }
 }
 
-async fn ask_all(core_run: &CoreRun, link: &Link, place: usize, work: &mut Work) {
+async fn run_lane(core_run: &CoreRun, link: &ConnectionSlot, place: usize, work: &mut Work) {
     let mut now = core_run.core.now_exact();
     while core_run.supply.take(work, &mut now, 0).await {
         let kind = core_run.kind_of(work.number);
-        match link.ask(place, kind, work).await {
+        match link.request(place, kind, work).await {
             End::Answered {
                 received,
                 written,
@@ -86,9 +86,9 @@ async fn ask_all(core_run: &CoreRun, link: &Link, place: usize, work: &mut Work)
                 now = at.max(core_run.core.now());
                 continue;
             }
-            End::Untouched(untouched) => core_run.untouched(work, untouched),
+            End::Unprocessed(untouched) => core_run.unprocessed(work, untouched),
             End::NoStream => core_run.stream_refused(work),
-            End::Lost(failure) => core_run.unanswered_for(work, failure),
+            End::Lost(failure) => core_run.fail(work, failure),
             End::Cancelled(failure, code) => core_run.cancelled(work, failure, code),
             End::Refused(reason) => core_run.refused(work, reason),
         }

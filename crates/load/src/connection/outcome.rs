@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onrush_measure::second::Tally;
 
-use crate::connection::core_run::End;
+use crate::connection::core_run::CoreEnd;
 use crate::protocol::Counts;
 use crate::record::Record;
 
@@ -12,7 +12,7 @@ use crate::record::Record;
 pub(crate) struct Outcome {
     /// Its times are those since the last full second.
     pub(crate) record: Record,
-    pub(crate) end: End,
+    pub(crate) end: CoreEnd,
     pub(crate) missed: u64,
     /// Counters at the start of the measurement, and the time since the start of the run.
     pub(crate) before: (Tally, Duration),

@@ -21,7 +21,7 @@ use onrush_engine::{
     Buffer, Core, Datagram, Error, Instant, Kind, Message, Part, ReceiveBatch, Received as Arrived,
     SendBatch,
 };
-use onrush_packet::memcached::{Frame, WrongFrame};
+use onrush_packet::memcached::{Frame, FrameError};
 
 use crate::connection::core_run::CoreRun;
 use crate::connection::core_run::recorder::Received;
@@ -29,14 +29,14 @@ use crate::connection::work::Work;
 use crate::limits::socket::HELD_BYTES_MAX;
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN, DATAGRAM_BYTES_MAX, MESSAGES_PER_CALL};
 use crate::protocol::failure::{Failure, NotConnected};
-use crate::protocol::flight::{Fate, Flight};
+use crate::protocol::flight::{IdState, OutstandingRequests};
 use crate::protocol::memcached::Codec;
-use crate::protocol::memcached::assembly::Placed;
+use crate::protocol::memcached::assembly::Added;
 use crate::requests::response::{Stage, Step};
-use wait::{NoAnswer, Wait};
+use wait::{ResponseWait, WaitFailure};
 
 /// Buffers shared by the sockets of a core; empty between uses.
-pub(crate) struct Room {
+pub(crate) struct SharedBuffers {
     arrived: RefCell<ReceiveBatch>,
     leaving: RefCell<SendBatch>,
     /// Rendered request.
@@ -45,9 +45,9 @@ pub(crate) struct Room {
     held: RefCell<usize>,
 }
 
-impl Room {
-    pub(crate) fn new() -> Room {
-        Room {
+impl SharedBuffers {
+    pub(crate) fn new() -> SharedBuffers {
+        SharedBuffers {
             arrived: RefCell::new(ReceiveBatch::new(MESSAGES_PER_CALL, DATAGRAM_BYTES_MAX)),
             leaving: RefCell::default(),
             text: RefCell::default(),
@@ -57,7 +57,7 @@ impl Room {
 }
 
 /// Opens socket `index` of the core, number `number` of the run, and sends requests over it until none is left.
-pub(crate) async fn run(core_run: Rc<CoreRun>, room: Rc<Room>, index: u32, number: u64) {
+pub(crate) async fn run(core_run: Rc<CoreRun>, room: Rc<SharedBuffers>, index: u32, number: u64) {
     let made = core_run.dialer.open_datagrams(&core_run.recorder.record);
     let lanes = core_run.lanes();
     let socket = match made {
@@ -78,7 +78,7 @@ pub(crate) async fn run(core_run: Rc<CoreRun>, room: Rc<Room>, index: u32, numbe
         core.spawn(async move {
             let mut work = core_run.work_of(lane.index, number).await;
             if let Some(socket) = socket {
-                socket.ask_all(lane, &mut work).await;
+                socket.run_lane(lane, &mut work).await;
             }
             core_run.finished(&mut work);
         });
@@ -97,11 +97,11 @@ struct Lane {
 
 struct Socket {
     core_run: Rc<CoreRun>,
-    room: Rc<Room>,
+    room: Rc<SharedBuffers>,
     datagram: Datagram,
-    flight: RefCell<Flight>,
+    flight: RefCell<OutstandingRequests>,
     /// Response of each lane's request.
-    waits: Box<[RefCell<Wait>]>,
+    waits: Box<[RefCell<ResponseWait>]>,
     /// Requests for which the kernel had no room; the receiving task sends them.
     queue: RefCell<VecDeque<Rc<[u8]>>>,
     /// Waker of the receiving task.
@@ -119,15 +119,27 @@ struct Answer {
 }
 
 impl Socket {
-    fn new(core_run: &Rc<CoreRun>, room: Rc<Room>, datagram: Datagram, lanes: usize) -> Socket {
+    fn new(
+        core_run: &Rc<CoreRun>,
+        room: Rc<SharedBuffers>,
+        datagram: Datagram,
+        lanes: usize,
+    ) -> Socket {
         let now = core_run.core.now_exact();
         let ids = core_run.lanes().ids;
         Socket {
             core_run: Rc::clone(core_run),
             room,
             datagram,
-            flight: RefCell::new(Flight::new(lanes, ids, core_run.timeout(), now)),
-            waits: (0..lanes).map(|_| RefCell::new(Wait::new(now))).collect(),
+            flight: RefCell::new(OutstandingRequests::new(
+                lanes,
+                ids,
+                core_run.timeout(),
+                now,
+            )),
+            waits: (0..lanes)
+                .map(|_| RefCell::new(ResponseWait::new(now)))
+                .collect(),
             queue: RefCell::default(),
             receiver: OnceCell::new(),
             has_responded: Cell::new(false),
@@ -139,40 +151,40 @@ impl Socket {
     }
 
     fn codec(&self) -> &Codec {
-        let codec = self.core_run.codec.over_datagrams();
+        let codec = self.core_run.codec.datagrams();
         codec.expect("datagram protocols have sockets")
     }
 
-    async fn ask_all(&self, lane: Lane, work: &mut Work) {
+    async fn run_lane(&self, lane: Lane, work: &mut Work) {
         let core_run = &self.core_run;
         let mut back_off = BACK_OFF_MIN;
         let mut now = self.core().now_exact();
         while core_run.supply.take(work, &mut now, 0).await {
-            match self.ask(lane, work).await {
+            match self.request(lane, work).await {
                 Ok(mut answer) => {
                     back_off = BACK_OFF_MIN;
                     answer.received.is_first = !self.has_responded.replace(true);
                     now = answer.at;
                     core_run.responded(work, answer.received, answer.written, now);
                     if answer.has_more {
-                        core_run.unasked();
+                        core_run.unexpected_bytes();
                     }
                     continue;
                 }
-                Err(NoAnswer::Lost) => core_run.unanswered_for(work, Failure::LostAnswer),
-                Err(NoAnswer::Refused(reason)) => core_run.refused(work, reason),
-                Err(NoAnswer::Unreached) => {
+                Err(WaitFailure::Lost) => core_run.fail(work, Failure::LostResponse),
+                Err(WaitFailure::Refused(reason)) => core_run.refused(work, reason),
+                Err(WaitFailure::Unreached) => {
                     // The request was not received, so it is still due; the pause avoids flooding the target.
                     self.core().sleep(back_off).await;
                     back_off = (back_off * 2).min(BACK_OFF_MAX);
-                    core_run.supply.starts(work, self.core().now_exact());
+                    core_run.supply.start(work, self.core().now_exact());
                 }
             }
             now = self.core().now_exact();
         }
     }
 
-    async fn ask(&self, lane: Lane, work: &mut Work) -> Result<Answer, NoAnswer> {
+    async fn request(&self, lane: Lane, work: &mut Work) -> Result<Answer, WaitFailure> {
         let (codec, number) = (self.codec(), work.number);
         let written = self.core().now_exact();
         let messages = codec.messages_of(number);
@@ -200,9 +212,9 @@ impl Socket {
                     at: wait.at,
                     has_more: !wait.input.is_empty() || wait.assembly.is_within_message(),
                 })),
-                Step::Refused(reason) => Poll::Ready(Err(NoAnswer::Refused(reason))),
+                Step::Refused(reason) => Poll::Ready(Err(WaitFailure::Refused(reason))),
                 Step::Partial(_) if wait.assembly.is_whole() => {
-                    Poll::Ready(Err(NoAnswer::Refused("a truncated response")))
+                    Poll::Ready(Err(WaitFailure::Refused("a truncated response")))
                 }
                 Step::Partial(_) => {
                     wait.await_more(context);
@@ -211,7 +223,7 @@ impl Socket {
             }
         })
         .await;
-        self.flight.borrow_mut().land(lane.place);
+        self.flight.borrow_mut().complete(lane.place);
         answer
     }
 
@@ -250,7 +262,7 @@ impl Socket {
         match self.datagram.poll_send(leaving) {
             Poll::Ready(Ok(_)) => true,
             Poll::Ready(Err(error)) if matches!(error.kind, Kind::Os(_)) => {
-                self.unreached(error);
+                self.send_failed(error);
                 true
             }
             // The deadline is that of responses; the receiving task sets it again.
@@ -267,7 +279,7 @@ impl Socket {
                 Ok(()) => {}
                 Err(error) => match error.kind {
                     Kind::TimedOut => {}
-                    Kind::Os(_) => self.unreached(error),
+                    Kind::Os(_) => self.send_failed(error),
                     _ => return,
                 },
             }
@@ -298,37 +310,37 @@ impl Socket {
         self.core_run.received_datagram(datagram.bytes.len());
         let frame = match datagram.is_truncated {
             false => Frame::read(datagram.bytes),
-            true => Err(WrongFrame::Truncated),
+            true => Err(FrameError::Truncated),
         };
         let placed = frame.map(
-            |(frame, payload)| match self.flight.borrow().fate(frame.id) {
-                Fate::Waiting(lane) => Ok(self.place(lane, frame, payload, now)),
+            |(frame, payload)| match self.flight.borrow().state(frame.id) {
+                IdState::Waiting(lane) => Ok(self.place(lane, frame, payload, now)),
                 other => Err(other),
             },
         );
         self.codec().count_datagrams(|counts| {
             counts.received += 1;
             match placed {
-                Ok(Ok(Placed::Next | Placed::Held)) => {}
-                Ok(Ok(Placed::Duplicated) | Err(Fate::Answered)) => counts.duplicated += 1,
-                Ok(Ok(Placed::NoRoom)) => counts.no_room += 1,
-                Ok(Err(Fate::Lost | Fate::LostLongAgo)) => counts.late += 1,
-                Ok(Err(Fate::Unused | Fate::Waiting(_))) => counts.foreign += 1,
-                Ok(Ok(Placed::WrongSequence)) | Err(WrongFrame::Sequence) => {
+                Ok(Ok(Added::Next | Added::Held)) => {}
+                Ok(Ok(Added::Duplicated) | Err(IdState::Answered)) => counts.duplicated += 1,
+                Ok(Ok(Added::NoRoom)) => counts.no_room += 1,
+                Ok(Err(IdState::Lost | IdState::LostLongAgo)) => counts.late += 1,
+                Ok(Err(IdState::Unused | IdState::Waiting(_))) => counts.foreign += 1,
+                Ok(Ok(Added::WrongSequence)) | Err(FrameError::Sequence) => {
                     counts.wrong_sequence += 1;
                 }
-                Err(WrongFrame::Truncated) => counts.truncated += 1,
-                Err(WrongFrame::Reserved) => counts.wrong_frame += 1,
+                Err(FrameError::Truncated) => counts.truncated += 1,
+                Err(FrameError::Reserved) => counts.wrong_frame += 1,
             }
         });
     }
 
     /// Adds a datagram to the response of `lane`.
-    fn place(&self, lane: usize, frame: Frame, payload: &[u8], now: Instant) -> Placed {
+    fn place(&self, lane: usize, frame: Frame, payload: &[u8], now: Instant) -> Added {
         let wait = &mut *self.waits[lane].borrow_mut();
         let held = &mut *self.room.held.borrow_mut();
-        let placed = wait.assembly.place(frame, payload, &mut wait.input, held);
-        if placed == Placed::Next {
+        let placed = wait.assembly.add(frame, payload, &mut wait.input, held);
+        if placed == Added::Next {
             wait.at = now;
             wait.wake();
         }
@@ -340,19 +352,19 @@ impl Socket {
         let now = self.core().now_exact();
         let flight = &mut *self.flight.borrow_mut();
         flight.expire(now, |lane| {
-            self.waits[lane].borrow_mut().end(NoAnswer::Lost)
+            self.waits[lane].borrow_mut().end(WaitFailure::Lost)
         });
     }
 
     /// Handles a datagram that was refused by the kernel or the network. The error does not identify the request, so
     /// all outstanding ones are given up and sent again.
-    fn unreached(&self, error: Error) {
+    fn send_failed(&self, error: Error) {
         self.core_run.connect_failed(&NotConnected::Failed(error));
         self.queue.borrow_mut().clear();
         let flight = &mut *self.flight.borrow_mut();
         for (lane, wait) in self.waits.iter().enumerate() {
-            if flight.lose(lane) {
-                wait.borrow_mut().end(NoAnswer::Unreached);
+            if flight.give_up(lane) {
+                wait.borrow_mut().end(WaitFailure::Unreached);
             }
         }
     }

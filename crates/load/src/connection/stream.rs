@@ -12,8 +12,8 @@ use crate::connection::core_run::CoreRun;
 use crate::connection::core_run::recorder::Received;
 use crate::connection::work::Work;
 use crate::protocol::echo::DONE;
-use crate::protocol::failure::Lost;
-use crate::requests::request::Last;
+use crate::protocol::failure::NoResponse;
+use crate::requests::request::LastRequest;
 
 /// Sends on one connection until either side ends it; see [`crate::connection::run`].
 pub(crate) async fn exchange(
@@ -21,10 +21,10 @@ pub(crate) async fn exchange(
     stream: &Transport,
     work: &mut Work,
     responses: &mut u64,
-) -> Result<(), Lost> {
+) -> Result<(), NoResponse> {
     let mut input = Input::default();
     let mut now = core_run.core.now_exact();
-    core_run.supply.starts(work, now);
+    core_run.supply.start(work, now);
     loop {
         if !core_run.supply.take(work, &mut now, *responses).await {
             return Ok(());
@@ -34,17 +34,17 @@ pub(crate) async fn exchange(
         core_run.queue(stream, work, last);
         send(stream, &mut input).await?;
         now = core_run.core.now_exact();
-        core_run.taken(work);
+        core_run.accepted(work);
         let written = stream.written().unwrap_or(now);
         while work.due > 0 {
             let mut received = Received::new(DONE, now);
             received.is_first = *responses == 0;
             *responses += 1;
-            work.begins(true);
+            work.set_kept(true);
             core_run.responded(work, received, written, now);
         }
         core_run.recorder.sample_once(stream, work);
-        if last == Last::Yes {
+        if last == LastRequest::Yes {
             return Ok(());
         }
     }
@@ -52,19 +52,19 @@ pub(crate) async fn exchange(
 
 /// Sends what is queued. While the kernel accepts no more, checks whether the peer has closed the connection or sent
 /// bytes, which a sink does not.
-async fn send(stream: &Transport, input: &mut Input) -> Result<(), Lost> {
+async fn send(stream: &Transport, input: &mut Input) -> Result<(), NoResponse> {
     let mut sending = pin!(stream.flush());
     poll_fn(|context| {
         if let Poll::Ready(sent) = sending.as_mut().poll(context) {
-            return Poll::Ready(sent.map_err(Lost::from));
+            return Poll::Ready(sent.map_err(NoResponse::from));
         }
         stream.poll_recv(input).map(|come| {
             Err(match come {
-                Ok(0) => Lost::Ended,
-                Ok(_) => Lost::Refused(
+                Ok(0) => NoResponse::Ended,
+                Ok(_) => NoResponse::Refused(
                     "received bytes from the target, which is therefore not a sink: for an echo leave --one-way out",
                 ),
-                Err(error) => Lost::Failed(error),
+                Err(error) => NoResponse::Failed(error),
             })
         })
     })

@@ -1,10 +1,10 @@
 //! Tests of exchanges with a scripted server on every driver: epoll, io_uring if the kernel has it, and simulated cores
 //! with many seeds.
 
-mod asking;
 mod failing;
 mod memcached;
 mod pacing;
+mod requests;
 #[path = "../../../../tests/seeds.rs"]
 mod seeds;
 
@@ -18,7 +18,7 @@ use onrush_engine::{Address, Claim, Core, Input, Io, Listener, Simulation, Strea
 
 use super::run;
 use crate::connection::core_run::CoreRun;
-use crate::pace::gate::Gate;
+use crate::pace::gate::StartBarrier;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
 use crate::protocol::failure::Failure;
@@ -88,7 +88,7 @@ impl Outcome {
         let measured = record.responses() - record.unmeasured;
         let late = record.late - record.late_unmeasured;
         assert_eq!(record.times.response.count(), measured + late);
-        let statuses: u64 = record.said().map(|(_, count)| count).sum();
+        let statuses: u64 = record.outcome_counts().map(|(_, count)| count).sum();
         assert_eq!(statuses, record.responses());
         assert!(record.tally.requests <= record.responses() + failed);
         assert!(record.established + record.connect_failures() <= record.tally.connections);
@@ -161,7 +161,7 @@ pub(crate) fn load(core: &Core, change: &impl Fn(&mut Options), address: Address
     change(&mut options);
     let plan = Arc::new(Plan::new(options).unwrap());
     let (messages, told) = channel();
-    let gate = Arc::new(Gate::new(1, None));
+    let gate = Arc::new(StartBarrier::new(1, None));
     let mut record = run_core(core, &plan, address, &gate, &messages).record;
     for message in told.try_iter() {
         if let Message::Second(_, _, Some(measured)) = message {
@@ -264,7 +264,7 @@ fn responses_to_pipelined_requests_come_one_by_one_and_are_counted_exactly() {
         |outcome| {
             outcome.has_responses(100);
             assert_eq!(outcome.seen, 100);
-            let statuses: Vec<_> = outcome.record.said().collect();
+            let statuses: Vec<_> = outcome.record.outcome_counts().collect();
             assert_eq!(statuses, [("200".to_owned(), 50), ("204".to_owned(), 50)]);
         },
     );
@@ -396,7 +396,7 @@ fn a_kept_alive_connection_that_the_server_closes_costs_no_request() {
         },
         |outcome| {
             // A simulated server may have read a request that crosses the close.
-            let crossed = outcome.record.failures_of(Failure::ClosedUnanswered);
+            let crossed = outcome.record.failures_of(Failure::ClosedBeforeResponse);
             assert_eq!(outcome.record.responses() + crossed, 20);
             assert_eq!(outcome.seen, outcome.record.responses());
         },
@@ -404,7 +404,7 @@ fn a_kept_alive_connection_that_the_server_closes_costs_no_request() {
 }
 
 #[test]
-fn what_the_server_has_read_is_never_sent_again() {
+fn read_requests_are_not_resent() {
     for method in ["GET", "POST"] {
         play(
             |options| {
@@ -419,7 +419,7 @@ fn what_the_server_has_read_is_never_sent_again() {
             },
             |outcome| {
                 assert_eq!(outcome.seen, 40, "each was read once");
-                assert_eq!(outcome.failures(), [(Failure::ClosedUnanswered, 10)]);
+                assert_eq!(outcome.failures(), [(Failure::ClosedBeforeResponse, 10)]);
                 assert_eq!((outcome.record.responses(), outcome.record.resent), (30, 0));
             },
         );
@@ -427,7 +427,7 @@ fn what_the_server_has_read_is_never_sent_again() {
 }
 
 #[test]
-fn what_was_pipelined_behind_a_last_response_is_sent_again() {
+fn requests_after_connection_close_are_resent() {
     play(
         |options| {
             options.stop.count = Some(20);

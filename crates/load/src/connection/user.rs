@@ -1,7 +1,7 @@
 //! One user: waits until a journey is due, makes its steps, and starts again.
 
-mod asking;
-mod judging;
+mod evaluation;
+mod exchange;
 pub(crate) mod link;
 
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use onrush_engine::Instant;
 
 use crate::connection::core_run::CoreRun;
-use crate::connection::core_run::stepping::Counted;
+use crate::connection::core_run::journey_recorder::Counted;
 use crate::connection::user::link::Link;
 use crate::connection::work::Work;
 use crate::journey::steps::{Connection, Journeys, Lifetime, Step, Think};
@@ -20,7 +20,7 @@ use crate::pace::target::Target;
 use crate::plan::Plan;
 use crate::protocol::http1::Bodies;
 use crate::record::journeys::{End, StepRecord};
-use crate::requests::cookies::Jar;
+use crate::requests::cookies::CookieJar;
 use crate::requests::mix::Mix;
 use crate::requests::template::Values;
 
@@ -55,22 +55,22 @@ pub(crate) async fn run(users: Rc<Users>, core_run: Rc<CoreRun>, index: u32, num
         link: None,
         number,
         readiness: Readiness::None,
-        jar: Jar::default(),
+        jar: CookieJar::default(),
         taken: Vec::new(),
-        has_heard: false,
+        has_response: false,
         users,
         core_run: Rc::clone(&core_run),
     };
-    user.get_ready().await;
+    user.run_setup_before_start().await;
     let admitted = core_run.work_of(index, number).await;
     (user.work.start, user.work.ready) = (admitted.start, admitted.ready);
     let mut back_off = BACK_OFF_MIN;
     let mut now = core_run.core.now_exact();
     while core_run.supply.take(&mut user.work, &mut now, 0).await {
-        user.has_heard = false;
-        user.walk().await;
-        core_run.supply.landed(&mut user.work, 1);
-        if user.has_heard {
+        user.has_response = false;
+        user.run_journey().await;
+        core_run.supply.completed(&mut user.work, 1);
+        if user.has_response {
             back_off = BACK_OFF_MIN;
         } else {
             // There was no response at all; the pause avoids flooding the target.
@@ -79,7 +79,7 @@ pub(crate) async fn run(users: Rc<Users>, core_run: Rc<CoreRun>, index: u32, num
         }
         now = core_run.core.now_exact();
     }
-    user.unlink();
+    user.disconnect();
     core_run.finished(&mut user.work);
 }
 
@@ -91,50 +91,50 @@ struct User {
     number: u64,
     readiness: Readiness,
     /// Cookies received on this journey and before.
-    jar: Jar,
+    jar: CookieJar,
     /// Extracted values by index; empty if not extracted yet.
     taken: Vec<Vec<u8>>,
     /// Whether a response was received on this journey.
-    has_heard: bool,
+    has_response: bool,
 }
 
 /// Whether the user's setup was done, and its result.
 enum Readiness {
     None,
-    Ready { jar: Jar, taken: Vec<Vec<u8>> },
+    Ready { jar: CookieJar, taken: Vec<Vec<u8>> },
 }
 
 /// Position of a step.
 #[derive(Clone, Copy)]
-enum Of {
+enum StepPosition {
     Setup(usize),
     /// Index of the journey, and of the step in it.
     Journey(usize, usize),
 }
 
-impl Of {
+impl StepPosition {
     fn counted(self) -> Counted {
         match self {
-            Of::Setup(_) => Counted::No,
-            Of::Journey(..) => Counted::Yes,
+            StepPosition::Setup(_) => Counted::No,
+            StepPosition::Journey(..) => Counted::Yes,
         }
     }
 }
 
 /// Why a user does not continue. A failure has been counted.
-enum Halt {
+enum StopReason {
     Failed,
     Over,
 }
 
 impl User {
     /// Runs the setup before the start of the run, if requested.
-    async fn get_ready(&mut self) {
+    async fn run_setup_before_start(&mut self) {
         let core_run = Rc::clone(&self.core_run);
         let record = &core_run.recorder.record;
         if let Some(stream) = core_run.dialer.connect_ahead(record).await {
             self.work.connected();
-            self.work.begins(true);
+            self.work.set_kept(true);
             self.link = Some(Link::new(stream));
             // After a failure the setup is repeated when the user starts.
             let _ = self.set_up().await;
@@ -142,10 +142,10 @@ impl User {
         core_run.dialer.ready();
     }
 
-    async fn set_up(&mut self) -> Result<(), Halt> {
+    async fn set_up(&mut self) -> Result<(), StopReason> {
         let users = Rc::clone(&self.users);
         (self.jar, self.taken) = (
-            Jar::default(),
+            CookieJar::default(),
             vec![Vec::new(); users.journeys.values.len()],
         );
         let values = users.mix.values(self.number);
@@ -155,7 +155,10 @@ impl User {
         }
         for (index, step) in users.journeys.setup.iter().enumerate() {
             let due = at + pause(step.think, &values);
-            match self.step(Of::Setup(index), step, due, &values).await {
+            match self
+                .step(StepPosition::Setup(index), step, due, &values)
+                .await
+            {
                 Ok(end) => at = end,
                 Err(halt) => {
                     self.core_run
@@ -176,7 +179,7 @@ impl User {
     }
 
     /// Makes the journey of this turn.
-    async fn walk(&mut self) {
+    async fn run_journey(&mut self) {
         let users = Rc::clone(&self.users);
         let (due, number) = (self.work.start, self.work.number);
         let place = users.journeys.choose(users.seed, number);
@@ -184,12 +187,12 @@ impl User {
             .journeys(|record| record.journeys[place].begun += 1);
         let end = self.walk_to_end(&users, place, due).await;
         if users.journeys.lifetime == Lifetime::PerJourney {
-            self.unlink();
+            self.disconnect();
         }
         let end = match end {
             Ok(at) => End::Completed(self.measured(due, at)),
-            Err(Halt::Failed) => End::Failed,
-            Err(Halt::Over) => return,
+            Err(StopReason::Failed) => End::Failed,
+            Err(StopReason::Over) => return,
         };
         self.core_run
             .journeys(|record| record.journeys[place].ended(end));
@@ -200,7 +203,7 @@ impl User {
         users: &Users,
         place: usize,
         due: Instant,
-    ) -> Result<Instant, Halt> {
+    ) -> Result<Instant, StopReason> {
         if matches!(self.readiness, Readiness::None) {
             self.set_up().await?;
         }
@@ -214,7 +217,7 @@ impl User {
         for (index, step) in steps.iter().enumerate() {
             let due = at + pause(step.think, &values);
             at = self
-                .step(Of::Journey(place, index), step, due, &values)
+                .step(StepPosition::Journey(place, index), step, due, &values)
                 .await?;
         }
         Ok(at)
@@ -223,23 +226,23 @@ impl User {
     /// Makes one step at `due`. Returns when its response arrived.
     async fn step(
         &mut self,
-        of: Of,
+        of: StepPosition,
         step: &Step,
         due: Instant,
         values: &Values<'_>,
-    ) -> Result<Instant, Halt> {
+    ) -> Result<Instant, StopReason> {
         let mut now = self.core_run.core.now_exact();
         if due > now {
             self.core_run.core.sleep_until(due).await;
             now = self.core_run.core.now_exact();
         }
         self.check_over()?;
-        if !matches!(of, Of::Journey(_, 0)) {
-            self.work.own = now.nanoseconds_since(due);
+        if !matches!(of, StepPosition::Journey(_, 0)) {
+            self.work.own_delay = now.nanoseconds_since(due);
         }
         self.core_run.step_begins(&mut self.work, due, now);
         if step.connection == Connection::New {
-            self.unlink();
+            self.disconnect();
         }
         self.count(of, |record| record.begun += 1);
         let end = match self.ask(of, step, values).await {
@@ -257,24 +260,24 @@ impl User {
                 };
                 self.count(of, |record| record.ended(done));
             }
-            Err(Halt::Failed) => self.count(of, |record| record.ended(End::Failed)),
-            Err(Halt::Over) => {}
+            Err(StopReason::Failed) => self.count(of, |record| record.ended(End::Failed)),
+            Err(StopReason::Over) => {}
         }
         end
     }
 
-    fn check_over(&self) -> Result<(), Halt> {
+    fn check_over(&self) -> Result<(), StopReason> {
         match self.core_run.is_over() {
-            true => Err(Halt::Over),
+            true => Err(StopReason::Over),
             false => Ok(()),
         }
     }
 
-    fn count(&self, of: Of, change: impl FnOnce(&mut StepRecord)) {
+    fn count(&self, of: StepPosition, change: impl FnOnce(&mut StepRecord)) {
         self.core_run.journeys(|record| {
             change(match of {
-                Of::Setup(step) => &mut record.setup.steps[step],
-                Of::Journey(journey, step) => &mut record.journeys[journey].steps[step],
+                StepPosition::Setup(step) => &mut record.setup.steps[step],
+                StepPosition::Journey(journey, step) => &mut record.journeys[journey].steps[step],
             });
         });
     }

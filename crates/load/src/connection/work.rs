@@ -11,18 +11,18 @@ pub(crate) struct Work {
     /// Requests that must have their responses before more are sent.
     pub(crate) due: u64,
     /// Requests with the same start that are sent after these, because of the limit of requests per connection.
-    pub(crate) rest: u64,
+    pub(crate) remaining: u64,
     /// Run-wide number of the first request.
     pub(crate) number: u64,
     pub(crate) start: Instant,
     /// Since when only the generator delays them.
     pub(crate) ready: Instant,
     /// Delay caused by the generator before that, in nanoseconds.
-    pub(crate) own: u64,
+    pub(crate) own_delay: u64,
     /// When they were first written; the default instant before.
     pub(crate) written: Instant,
     /// Bytes sent over this connection before them.
-    handed: u64,
+    sent_before: u64,
     bytes: u64,
     /// Whether no request was taken yet.
     pub(crate) is_first: bool,
@@ -38,13 +38,13 @@ impl Work {
             index,
             second: 0,
             due: 0,
-            rest: 0,
+            remaining: 0,
             number: 0,
             start: begin,
             ready: begin,
-            own: 0,
+            own_delay: 0,
             written: Instant::default(),
-            handed: 0,
+            sent_before: 0,
             bytes: 0,
             is_first: true,
             is_sent: false,
@@ -58,13 +58,13 @@ impl Work {
 
     /// Records a new connection or a response. `is_kept` is whether the connection exists before its next request is
     /// taken.
-    pub(crate) fn begins(&mut self, is_kept: bool) {
+    pub(crate) fn set_kept(&mut self, is_kept: bool) {
         self.is_kept = is_kept;
     }
 
     /// Records a new connection, over which nothing was sent.
     pub(crate) fn connected(&mut self) {
-        (self.handed, self.bytes) = (0, 0);
+        (self.sent_before, self.bytes) = (0, 0);
     }
 
     /// Whether the peer may have closed the connection without a fault, since no request was outstanding.
@@ -75,7 +75,7 @@ impl Work {
     /// Records that the due requests were queued, with their bytes.
     pub(crate) fn queued(&mut self, bytes: u64) {
         self.is_sent = true;
-        self.handed += self.bytes;
+        self.sent_before += self.bytes;
         self.bytes = bytes;
     }
 
@@ -87,9 +87,9 @@ impl Work {
     /// cannot have read them. The last segment acknowledges everything received (RFC 9293 section 3.10.4: a FIN carries
     /// an ACK), and data for a closed socket is answered with a reset instead. Unknown, and so false, for Unix sockets
     /// and for TLS, where the bytes on the wire differ.
-    pub(crate) fn is_unread(&self, stream: &Transport) -> bool {
+    pub(crate) fn was_not_received(&self, stream: &Transport) -> bool {
         // The SYN counts as one.
-        let of_others = self.handed + 1;
+        let of_others = self.sent_before + 1;
         stream.as_plain().is_some()
             && stream
                 .tcp_info()
@@ -109,7 +109,7 @@ impl Work {
         }
         let late = core.lateness().as_nanos() as u64 + now.nanoseconds_since(core.now());
         let read_late = late.min(now.nanoseconds_since(written));
-        let sent_late = self.own + written.nanoseconds_since(self.ready);
+        let sent_late = self.own_delay + written.nanoseconds_since(self.ready);
         (self.written, sent_late + read_late)
     }
 }

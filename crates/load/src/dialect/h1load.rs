@@ -10,7 +10,7 @@ use onrush_measure::units::{Brief, BriefTime};
 
 use crate::record::figures::Kind;
 use crate::report::Report;
-use crate::report::moment::Moment;
+use crate::report::snapshot::Snapshot;
 
 /// How a line is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -89,7 +89,7 @@ impl Lines {
     }
 
     /// The line of the second that has just passed.
-    pub fn second(&mut self, moment: &Moment<'_>) -> String {
+    pub fn second(&mut self, moment: &Snapshot<'_>) -> String {
         self.line(&moment.second, clock::unix_time().as_secs())
     }
 
@@ -234,8 +234,8 @@ pub fn percentiles(report: &Report) -> String {
          #pctl   tail   invtail   ttfbcnt ttfb(ms)   ttlbcnt ttlb(ms)\n",
     );
     for share in shares() {
-        let (first_count, first_ms) = time_at(first_byte.least(), share);
-        let (last_count, last_ms) = time_at(last_byte.least(), share);
+        let (first_count, first_ms) = time_at(first_byte.lower_bound(), share);
+        let (last_count, last_ms) = time_at(last_byte.lower_bound(), share);
         let _ = writeln!(
             table,
             "{:<7} {:<6} {:<7.0} {first_count:>9} {:>8} {last_count:>9} {:>8}",

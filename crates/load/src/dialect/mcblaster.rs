@@ -124,7 +124,7 @@ fn buckets(times: &Histogram) -> String {
 mod tests {
     use super::*;
     use crate::record::kind::KindRecord;
-    use crate::report::asked::Asked;
+    use crate::report::reported_options::ReportedOptions;
 
     fn times(us: &[u64]) -> Histogram {
         let mut times = Histogram::new();
@@ -137,9 +137,9 @@ mod tests {
         let mut run = Report {
             requests: 4,
             duration_s: 2.0,
-            options: Asked {
+            options: ReportedOptions {
                 method: "get".to_owned(),
-                ..Asked::default()
+                ..ReportedOptions::default()
             },
             ..Report::default()
         };

@@ -11,7 +11,7 @@ use onrush_measure::second::Second;
 use crate::limits::RATE_SAMPLES_MAX;
 use crate::record::figures::Kind;
 use crate::report::Report;
-use crate::report::moment::Moment;
+use crate::report::snapshot::Snapshot;
 use units::{BINARY, METRIC, SECONDS, cell, scaled, time};
 
 /// For how long wrk2 looks before it measures, in a run that is longer.
@@ -94,7 +94,7 @@ impl Text {
     }
 
     /// A second has passed. What is said of it: nothing, but when wrk2 begins to measure.
-    pub fn second(&mut self, moment: &Moment<'_>) -> Option<String> {
+    pub fn second(&mut self, moment: &Snapshot<'_>) -> Option<String> {
         self.passed(moment.second.time_s, moment.cores)
     }
 
@@ -159,18 +159,21 @@ impl Text {
             Tool::Wrk if self.shown.latency => {
                 text += "  Latency Distribution\n";
                 text += &percentiles(
-                    report.censored(Kind::Service).least(),
+                    report.censored(Kind::Service).lower_bound(),
                     &[50.0, 75.0, 90.0, 99.0],
                     0,
                 );
             }
             Tool::Wrk2 if self.shown.latency => {
-                text += &spectrum(report.censored(Kind::Response).least(), "Recorded Latency");
+                text += &spectrum(
+                    report.censored(Kind::Response).lower_bound(),
+                    "Recorded Latency",
+                );
                 if self.shown.uncorrected {
                     let what =
                         "Uncorrected Latency (measured without taking delayed starts into account)";
                     text += "\n";
-                    text += &spectrum(report.censored(Kind::Service).least(), what);
+                    text += &spectrum(report.censored(Kind::Service).lower_bound(), what);
                 }
             }
             Tool::Wrk | Tool::Wrk2 => {}

@@ -12,7 +12,7 @@ use crate::limits::{BODY_BYTES_MAX, STEPS_MAX, THINK_MAX};
 use crate::pace::target::Target;
 use crate::requests::header::check_header;
 use crate::requests::template::names;
-use crate::requests::{Body, Expect, Request, lines, place};
+use crate::requests::{Body, Expect, Request, lines, resolve_url};
 use table::{FileTable, StepTable, named, texts};
 
 /// What came of a file of journeys.
@@ -234,7 +234,7 @@ impl Reader<'_> {
     }
 
     fn request(&mut self, table: StepTable) -> Result<Request, String> {
-        let (host, path) = place(self.target, &table.url)?;
+        let (host, path) = resolve_url(self.target, &table.url)?;
         let body = match (table.body, table.body_file) {
             (Some(_), Some(_)) => {
                 return Err("body and body_file are two bodies: leave one of them out".to_owned());

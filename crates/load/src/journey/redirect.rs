@@ -7,7 +7,7 @@ use onrush_http::Method;
 
 use super::response::Response;
 use crate::pace::target::Target;
-use crate::requests::cookies::Jar;
+use crate::requests::cookies::CookieJar;
 
 /// A request as it is sent.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ impl Written {
         &self,
         response: &Response,
         target: &Target,
-        jar: &Jar,
+        jar: &CookieJar,
     ) -> Option<Written> {
         let location = std::str::from_utf8(response.fields("location").next()?).ok()?;
         let head_bytes = memmem::find(&self.text, b"\r\n\r\n")? + 4;
@@ -188,8 +188,8 @@ mod tests {
             body: None,
             closes: false,
         };
-        let mut jar = Jar::default();
-        jar.take(&crate::requests::cookies::Cookie::parse(b"b=2").unwrap());
+        let mut jar = CookieJar::default();
+        jar.store(&crate::requests::cookies::Cookie::parse(b"b=2").unwrap());
         let after = |status| {
             let response = Response::of(status, &[("Location", "/home")], b"");
             let next = written.follow(&response, &target(), &jar).unwrap();

@@ -30,7 +30,7 @@ pub(crate) const UNSENT_BYTES_MAX: usize = 64 * 1024;
 /// Consecutive connections that end with GOAWAY without a response and without having processed a request, after which
 /// the request fails. A restarting server sends GOAWAY on one, and servers restarting together behind a balancer on a
 /// few. With the pauses between them these take a sixth of a second.
-pub(crate) const VAIN_CONNECTIONS_MAX: u32 = 5;
+pub(crate) const GOAWAY_RETRIES_MAX: u32 = 5;
 
 /// Checks for idle streams per timeout: a timeout is detected late by at most this fraction of it.
-pub(crate) const LOOKS_PER_TIMEOUT: u32 = 8;
+pub(crate) const CHECKS_PER_TIMEOUT: u32 = 8;

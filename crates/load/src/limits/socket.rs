@@ -21,10 +21,10 @@ pub(crate) const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// Interval between the datagrams that check before a run whether a server responds over UDP. Three seconds exceed the
 /// delay of any queue on the path, and three datagrams are not lost by chance.
-pub(crate) const ASKED_FOR: Duration = Duration::from_secs(1);
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Number of these datagrams; see [`ASKED_FOR`].
-pub(crate) const ASKED_TIMES: u32 = 3;
+pub(crate) const PROBES_MAX: u32 = 3;
 
 /// Requests in flight over UDP while keys are stored before a run: with their bytes they fit in a server's default
 /// receive buffer (212,992 bytes, of which a short datagram takes 768).

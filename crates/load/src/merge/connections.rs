@@ -1,7 +1,7 @@
 //! Connections, connect times and handshakes of several results.
 
 use super::part::Part;
-use super::span::thousandths;
+use super::span::round_to_thousandths;
 use crate::report::Report;
 use crate::report::rows::TlsRow;
 
@@ -23,14 +23,14 @@ fn connect_own(parts: &[Part]) -> Option<f64> {
     let (sum, count) = known.fold((0.0, 0), |(sum, count), (own_us, connections)| {
         (sum + own_us * connections as f64, count + connections)
     });
-    (count > 0).then(|| thousandths(sum / count as f64))
+    (count > 0).then(|| round_to_thousandths(sum / count as f64))
 }
 
 fn sum_tls(one: TlsRow, other: TlsRow) -> TlsRow {
     let handshakes = one.handshakes + other.handshakes;
     let mean = |of: fn(&TlsRow) -> f64| {
         let sum = of(&one) * one.handshakes as f64 + of(&other) * other.handshakes as f64;
-        thousandths(sum / handshakes.max(1) as f64)
+        round_to_thousandths(sum / handshakes.max(1) as f64)
     };
     TlsRow {
         handshakes,
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_of_all_connections_and_handshakes_that_have_them() {
+    fn means_cover_all_known_connections() {
         let mut sum = Report::default();
         // The last part is of a version that did not measure it.
         let parts = [

@@ -1,12 +1,12 @@
 //! Rates of a merged result, over the time in which its parts measured. Pure.
 
 use super::part::Part;
-use super::span::{Span, thousandths};
+use super::span::{Span, round_to_thousandths};
 use crate::report::Report;
 use crate::report::rows::SecondRow;
 
 /// Rates over the common time of the parts.
-pub(super) struct Measured {
+pub(super) struct MeasuredRates {
     /// Seconds from the earliest start to the latest end of the windows; without [`silent_s`](Self::silent_s) in a
     /// closed loop.
     pub(super) time_s: f64,
@@ -44,8 +44,8 @@ impl Window {
     }
 }
 
-impl Measured {
-    pub(super) fn of(parts: &[Part], rows: &[SecondRow], span: &Span) -> Measured {
+impl MeasuredRates {
+    pub(super) fn of(parts: &[Part], rows: &[SecondRow], span: &Span) -> MeasuredRates {
         let began = |part: &Part| part.report.began_unix_s.unwrap_or(span.began);
         let all: Vec<(&Report, Window)> = parts
             .iter()
@@ -74,11 +74,11 @@ impl Measured {
             _ => 0.0,
         };
         let per_second = |count: f64| match time_s > 0.0 {
-            true => thousandths(count / time_s),
+            true => round_to_thousandths(count / time_s),
             false => 0.0,
         };
-        Measured {
-            time_s: thousandths(time_s),
+        MeasuredRates {
+            time_s: round_to_thousandths(time_s),
             rps: per_second(counted(|report| report.rps)),
             bytes_per_s: per_second(counted(|report| report.bytes_per_s)),
             answered_until_s: answered_until_s(parts, &all, span),
@@ -99,7 +99,7 @@ fn answered_until_s(parts: &[Part], all: &[(&Report, Window)], span: &Span) -> O
     let mut evidence = parts.iter().map(|part| &part.report.evidence);
     let is_dead = evidence.all(|evidence| evidence.answered_until_s.is_some());
     let last = all.iter().map(|(_, window)| window.to).reduce(f64::max)?;
-    is_dead.then(|| thousandths(last - span.began))
+    is_dead.then(|| round_to_thousandths(last - span.began))
 }
 
 /// Length of merged rows with only errors, between rows with responses; at most the shortest silence of any part.
@@ -117,15 +117,15 @@ fn silent_s(parts: &[Part], rows: &[SecondRow]) -> f64 {
         .map(|pair| pair[1].t - pair[0].t)
         .sum();
     let of_parts = parts.iter().map(|part| part.report.evidence.silent_s);
-    thousandths(of_parts.fold(silent, f64::min))
+    round_to_thousandths(of_parts.fold(silent, f64::min))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::merge;
     use super::*;
+    use crate::record::incomplete_waits::IncompleteWaits;
     use crate::record::times::Times;
-    use crate::record::unanswered::Unanswered;
     use crate::report::histograms::Histograms;
 
     /// Part that began at `began`, with a warm-up and then 100 responses of 5 bytes in each second of `measured_s`.
@@ -140,7 +140,10 @@ mod tests {
             // Makes every digest unique.
             bytes: name.len() as u64 + u64::from(name.as_bytes()[0]),
             began_unix_s: Some(began),
-            histograms: Some(Histograms::of(&Times::default(), &Unanswered::default())),
+            histograms: Some(Histograms::of(
+                &Times::default(),
+                &IncompleteWaits::default(),
+            )),
             ..Report::default()
         };
         Part {
@@ -155,20 +158,20 @@ mod tests {
     }
 
     #[test]
-    fn warm_up_is_in_no_rate_of_a_sum() {
+    fn merged_rates_exclude_warm_up() {
         let parts = [part("a", 1000.0, 2.0, 10.0), part("b", 1000.0, 2.0, 10.0)];
         assert_eq!(rates(&parts), [10.0, 200.0, 1000.0]);
     }
 
     #[test]
-    fn generators_apart_have_the_rate_from_the_first_beginning_to_the_last_end() {
+    fn merged_rate_spans_first_start_to_last_end() {
         let parts = [part("a", 1000.0, 0.0, 10.0), part("b", 1006.0, 2.0, 10.0)];
         // From 1000 to 1018.
         assert_eq!(rates(&parts), [18.0, 111.111, 555.556]);
     }
 
     #[test]
-    fn a_sum_of_sums_has_the_same_rates() {
+    fn nested_merge_has_same_rates() {
         let [a, b, c] = [
             part("a", 1000.0, 2.0, 10.0),
             part("b", 1001.0, 1.0, 11.0),
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_after_the_last_response_to_anybody_is_in_no_rate() {
+    fn merged_rates_end_at_last_response() {
         let mut parts = [part("a", 1000.0, 1.0, 5.0), part("b", 1000.0, 1.0, 6.0)];
         for part in &mut parts {
             part.report.evidence.answered_until_s = Some(part.report.duration_s);
@@ -199,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_of_errors_alone_are_in_no_rate_where_all_parts_have_them() {
+    fn merged_rates_exclude_common_silence() {
         let mut parts = [part("a", 1000.0, 0.0, 2.0), part("b", 1000.0, 0.0, 2.0)];
         for part in &mut parts {
             let row = |(t, requests, errors): (u32, u64, u64)| SecondRow {
@@ -232,14 +235,14 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_do_not_say_what_they_measured_count_whole() {
+    fn old_parts_count_whole_duration() {
         let mut parts = [part("a", 1000.0, 0.0, 10.0), part("b", 1000.0, 0.0, 10.0)];
         parts[1].report.measured_s = 0.0;
         assert_eq!(rates(&parts), [10.0, 200.0, 1000.0]);
     }
 
     #[test]
-    fn parts_that_measured_nothing_have_no_rate() {
+    fn unmeasured_parts_have_no_rate() {
         let mut parts = [part("a", 1000.0, 9.0, 0.0), part("b", 1000.1, 9.0, 0.0)];
         for part in &mut parts {
             (part.report.rps, part.report.bytes_per_s) = (0.0, 0.0);

@@ -1,7 +1,7 @@
 //! The seconds of several results. Pure.
 
 use super::part::Part;
-use super::span::{Span, thousandths};
+use super::span::{Span, round_to_thousandths};
 use crate::limits::{LAST_ROW_MIN, MERGE_ROWS_MAX};
 use crate::report::rows::SecondRow;
 
@@ -90,15 +90,17 @@ impl Sum {
 
     fn row(&self, begin: f64, end: f64) -> SecondRow {
         let length = (end - begin).max(f64::EPSILON);
-        let mean = |sum: f64| (self.requests > 0).then(|| thousandths(sum / self.requests as f64));
+        let mean = |sum: f64| {
+            (self.requests > 0).then(|| round_to_thousandths(sum / self.requests as f64))
+        };
         SecondRow {
-            t: thousandths(end),
+            t: round_to_thousandths(end),
             connections: self.connections,
             requests: self.requests,
             errors: self.errors,
             unexpected: self.unexpected,
-            rps: thousandths(self.requests as f64 / length),
-            bytes_per_s: thousandths(self.bytes / length),
+            rps: round_to_thousandths(self.requests as f64 / length),
+            bytes_per_s: round_to_thousandths(self.bytes / length),
             ttfb_us: mean(self.first_byte_us),
             ttlb_us: mean(self.last_byte_us),
             statuses: self.statuses,

@@ -46,6 +46,6 @@ impl Span {
 
 // Rounds to milliseconds.
 
-pub(super) fn thousandths(value: f64) -> f64 {
+pub(super) fn round_to_thousandths(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

@@ -1,11 +1,11 @@
 //! Merging of results, and rejection of results that do not belong together.
 
-use crate::report::asked::ShardRow;
+use crate::report::reported_options::ShardRow;
 use crate::report::rows::SecondRow;
 
 use super::*;
 use crate::pace::wall_clock::ClockRow;
-use crate::record::unanswered::Unanswered;
+use crate::record::incomplete_waits::IncompleteWaits;
 
 /// Part that began at `began` and measured `values` (in microseconds), one in each hundredth of a second.
 fn part(name: &str, began: f64, values: impl IntoIterator<Item = u64>) -> Part {
@@ -49,7 +49,7 @@ fn part(name: &str, began: f64, values: impl IntoIterator<Item = u64>) -> Part {
         cpu_us_per_request: Some(4.0),
         seconds: seconds.collect(),
         began_unix_s: Some(began),
-        histograms: Some(Histograms::of(&times, &Unanswered::default())),
+        histograms: Some(Histograms::of(&times, &IncompleteWaits::default())),
         ..Report::default()
     };
     report.options.connections = 10;
@@ -65,7 +65,7 @@ fn refusal(parts: &[Part]) -> String {
 }
 
 #[test]
-fn a_copy_of_a_result_is_refused() {
+fn copied_result_is_rejected() {
     let one = part("a", 1000.0, 1..=100);
     let copy = Part {
         name: "b".to_owned(),
@@ -100,7 +100,7 @@ fn a_copy_of_a_result_is_refused() {
 }
 
 #[test]
-fn two_halves_merge_to_the_whole() {
+fn halves_merge_to_whole() {
     let whole = part("whole", 1000.0, 1..=1000);
     let halves = [
         part("low", 1000.0, 1..=500),
@@ -126,7 +126,7 @@ fn two_halves_merge_to_the_whole() {
 }
 
 #[test]
-fn merging_is_the_same_in_any_order_and_in_any_groups() {
+fn merge_is_commutative_and_associative() {
     let parts = [
         part("a", 1000.0, 1..=300),
         part("b", 1000.4, 200..=500),
@@ -150,7 +150,7 @@ fn merging_is_the_same_in_any_order_and_in_any_groups() {
 }
 
 #[test]
-fn seconds_are_aligned_by_the_clock_and_lose_nothing() {
+fn seconds_are_aligned_by_clock() {
     let parts = [
         part("early", 1000.0, 1..=400),
         part("late", 1001.9, 1..=350),
@@ -166,7 +166,7 @@ fn seconds_are_aligned_by_the_clock_and_lose_nothing() {
 }
 
 #[test]
-fn the_worst_verdict_counts_and_its_reasons_name_their_generator() {
+fn worst_verdict_names_generator() {
     let mut parts = [part("a", 1000.0, 1..=300), part("b", 1000.1, 1..=300)];
     parts[1].report.verdict = Verdict::from(vec![Reason {
         state: State::Invalid,
@@ -181,7 +181,7 @@ fn the_worst_verdict_counts_and_its_reasons_name_their_generator() {
 }
 
 #[test]
-fn generators_that_ran_only_partly_together_are_suspect() {
+fn partial_overlap_is_suspect() {
     let parts = [part("a", 1000.0, 1..=300), part("b", 1001.0, 1..=300)];
     let verdict = merge(&parts).unwrap().verdict;
     assert_eq!(verdict.state, State::Suspect);
@@ -194,7 +194,7 @@ fn generators_that_ran_only_partly_together_are_suspect() {
 }
 
 #[test]
-fn the_parts_of_a_run_are_there_once_each() {
+fn each_shard_is_required_once() {
     let of_run = |which: &[(u64, u64)]| {
         let parts: Vec<Part> = which
             .iter()
@@ -241,7 +241,7 @@ fn the_parts_of_a_run_are_there_once_each() {
 }
 
 #[test]
-fn the_spread_of_starts_is_told_and_clocks_that_nobody_keeps_are_suspect() {
+fn unsynchronized_clocks_are_suspect() {
     let with = |ids: [&str; 2], synchronized| {
         let mut parts = [part("a", 1000.0, 1..=300), part("b", 1000.002, 1..=300)];
         for (part, id) in parts.iter_mut().zip(ids) {
@@ -266,7 +266,7 @@ fn the_spread_of_starts_is_told_and_clocks_that_nobody_keeps_are_suspect() {
 }
 
 #[test]
-fn what_is_not_one_load_is_refused_with_its_reason() {
+fn different_loads_are_rejected() {
     let changed = |change: fn(&mut Report)| {
         let mut parts = [part("a", 1000.0, 1..=300), part("b", 1000.0, 1..=300)];
         change(&mut parts[1].report);

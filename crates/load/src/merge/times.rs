@@ -1,9 +1,9 @@
 //! Histograms of several results.
 
 use super::part::Part;
+use crate::record::incomplete_waits::IncompleteWaits;
 use crate::record::times::Times;
-use crate::record::unanswered::Unanswered;
-use crate::report::exact::times_of;
+use crate::report::exact_times::times_of;
 
 pub(super) fn sum_times(parts: &[Part]) -> Result<Times, String> {
     let mut sum = Times::default();
@@ -15,8 +15,8 @@ pub(super) fn sum_times(parts: &[Part]) -> Result<Times, String> {
     Ok(sum)
 }
 
-pub(super) fn sum_unanswered(parts: &[Part]) -> Result<Unanswered, String> {
-    let mut sum = Unanswered::default();
+pub(super) fn sum_unanswered(parts: &[Part]) -> Result<IncompleteWaits, String> {
+    let mut sum = IncompleteWaits::default();
     for part in parts {
         if let Some(histograms) = &part.report.histograms {
             let waits = histograms.unanswered();

@@ -13,11 +13,11 @@ pub(crate) const NEVER: Instant = Instant::from_nanoseconds(u64::MAX);
 
 /// Overdue arrivals are taken in blocks of this fraction: their delays stay as exact as a histogram stores them, and a
 /// billion turns take about ten thousand steps.
-pub(crate) const PIECES: u64 = 1000;
+pub(crate) const BLOCKS: u64 = 1000;
 
 /// A turn to make: a batch of requests that start together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct DueBatch {
     pub(crate) start: Instant,
     pub(crate) number: u64,
     pub(crate) count: u64,
@@ -64,9 +64,9 @@ impl Backlog {
     }
 
     /// Takes the next arrival, even if it is not due yet.
-    pub(crate) fn next(&mut self) -> Taken {
+    pub(crate) fn next(&mut self) -> DueBatch {
         let count = self.left.map_or(self.turn, |left| left.min(self.turn));
-        let taken = Taken {
+        let taken = DueBatch {
             start: self.due,
             number: self.arrivals.number(),
             count,
@@ -91,9 +91,9 @@ impl Backlog {
         }
         let mut about = self.turns_before(now.since(self.begin).saturating_sub(late));
         while is_late(self.due) {
-            let piece = (about / PIECES).max(1);
+            let piece = (about / BLOCKS).max(1);
             let skipped = self.skip(piece - 1);
-            let Taken { start, count, .. } = self.next();
+            let DueBatch { start, count, .. } = self.next();
             tell(now.since(start), skipped + count);
             about = about.saturating_sub(piece);
         }
@@ -162,7 +162,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_taken_at_once_is_what_one_after_the_other_would_be() {
+    fn bulk_take_equals_single_takes() {
         let after = |seconds| Stop {
             after: Some(Duration::from_secs(seconds)),
             count: None,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn independent_gaps_come_to_their_mean_when_many_are_taken_at_once() {
+    fn bulk_take_of_exponential_gaps_uses_mean() {
         let mut taken = backlog(
             &spaced(1_000_000, Spacing::Exponential),
             ALONE,
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_billion_turns_are_some_ten_thousand_steps() {
+    fn bulk_take_is_logarithmic() {
         let plan = spaced(1_000_000_000, Spacing::Even);
         let mut taken = backlog(&plan, ALONE, 1, Stop::default());
         let (mut requests, mut steps) = (0, 0);

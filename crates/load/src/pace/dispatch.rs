@@ -19,12 +19,12 @@ pub(crate) struct Dispatch(RefCell<State>);
 
 /// A batch of requests assigned to a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Batch {
     pub(crate) start: Instant,
     pub(crate) number: u64,
     pub(crate) count: u64,
     /// Whether a connection was idle when the turn was due. A late start is then caused by the generator.
-    pub(crate) was_awaited: bool,
+    pub(crate) had_idle_connection: bool,
 }
 
 struct State {
@@ -34,11 +34,11 @@ struct State {
     /// Idle connections, the longest idle first.
     idle: VecDeque<(u32, Waker)>,
     /// For each connection, the turn that was assigned to it and not yet taken.
-    given: Box<[Option<Turn>]>,
+    given: Box<[Option<Batch>]>,
     /// Arrivals that are later than this are skipped.
     catch_up: Option<Duration>,
     /// Skipped requests.
-    missed: u64,
+    skipped: u64,
     /// Delays of skipped requests, in nanoseconds.
     waits: Histogram,
     /// Waker of the task that assigns due arrivals, while no connection is idle.
@@ -59,7 +59,7 @@ impl Dispatch {
             idle: VecDeque::with_capacity(connections),
             given: vec![None; connections].into(),
             catch_up,
-            missed: 0,
+            skipped: 0,
             waits: Histogram::new(),
             runner: None,
             is_over: false,
@@ -71,7 +71,7 @@ impl Dispatch {
     }
 
     /// Waits until connection `index` has a turn, whose intended start may be in the past; `None` when the run is over.
-    pub(crate) async fn take(&self, core: &Core, index: u32) -> Option<Turn> {
+    pub(crate) async fn take(&self, core: &Core, index: u32) -> Option<Batch> {
         let mut is_waiting = false;
         poll_fn(|context| {
             let state = &mut *self.0.borrow_mut();
@@ -86,7 +86,7 @@ impl Dispatch {
             }
             let now = core.now_exact();
             state.release(now);
-            state.leave_out(now);
+            state.skip_late(now);
             if state.backlog.due() <= now {
                 return Poll::Ready(Some(state.next()));
             }
@@ -106,7 +106,7 @@ impl Dispatch {
 
     /// Assigns arrivals to idle connections when they are due, until the run is over.
     pub(crate) async fn run(&self, core: &Core) {
-        while let Some(due) = self.wanted().await {
+        while let Some(due) = self.next_due().await {
             if due > core.now_exact() {
                 core.sleep_until(due).await;
             }
@@ -115,7 +115,7 @@ impl Dispatch {
     }
 
     /// Waits for an idle connection, then returns when the next arrival is due. `None` when the run is over.
-    async fn wanted(&self) -> Option<Instant> {
+    async fn next_due(&self) -> Option<Instant> {
         poll_fn(|context| {
             let state = &mut *self.0.borrow_mut();
             if state.is_over {
@@ -144,7 +144,7 @@ impl Dispatch {
     }
 
     /// Counts `turn` as missed: the run ended before the connection could start it.
-    pub(crate) fn miss(&self, turn: Turn, now: Instant) {
+    pub(crate) fn miss(&self, turn: Batch, now: Instant) {
         self.0.borrow_mut().miss(turn, now);
     }
 
@@ -152,7 +152,7 @@ impl Dispatch {
     /// nanoseconds.
     pub(crate) fn add_waits(&self, now: Instant, waits: &mut Histogram) {
         let state = self.0.borrow();
-        if state.missed > 0 {
+        if state.skipped > 0 {
             waits.merge(&state.waits);
         }
         if !state.is_over && state.backlog.due() < now {
@@ -164,8 +164,8 @@ impl Dispatch {
     }
 
     /// Returns the number of due requests that were never made.
-    pub(crate) fn missed(&self) -> u64 {
-        self.0.borrow().missed
+    pub(crate) fn skipped(&self) -> u64 {
+        self.0.borrow().skipped
     }
 }
 
@@ -173,7 +173,7 @@ impl State {
     /// Assigns due arrivals to idle connections.
     fn release(&mut self, now: Instant) {
         while !self.idle.is_empty() {
-            self.leave_out(now);
+            self.skip_late(now);
             if self.backlog.due() > now {
                 return;
             }
@@ -185,7 +185,7 @@ impl State {
         }
     }
 
-    fn leave_out(&mut self, now: Instant) {
+    fn skip_late(&mut self, now: Instant) {
         let Some(catch_up) = self.catch_up else {
             return;
         };
@@ -199,7 +199,7 @@ impl State {
     fn miss_late(&mut self, late: Duration, now: Instant) {
         let State {
             backlog,
-            missed,
+            skipped: missed,
             waits,
             ..
         } = self;
@@ -209,22 +209,22 @@ impl State {
         });
     }
 
-    fn miss(&mut self, turn: Turn, now: Instant) {
-        self.missed += turn.count;
+    fn miss(&mut self, turn: Batch, now: Instant) {
+        self.skipped += turn.count;
         self.waits
             .record_many(now.nanoseconds_since(turn.start), turn.count);
     }
 
-    fn next(&mut self) -> Turn {
+    fn next(&mut self) -> Batch {
         let taken = self.backlog.next();
         if self.backlog.is_spent() {
             self.close();
         }
-        Turn {
+        Batch {
             start: taken.start,
             number: taken.number,
             count: taken.count,
-            was_awaited: taken.start <= self.late_until,
+            had_idle_connection: taken.start <= self.late_until,
         }
     }
 
@@ -277,7 +277,7 @@ mod tests {
             let (own, dispatch, taken) = (core.clone(), Rc::clone(&dispatch), Rc::clone(&taken));
             core.spawn(async move {
                 let mut pauses = busy.iter();
-                while let Some(Turn { start, .. }) = dispatch.take(&own, index).await {
+                while let Some(Batch { start, .. }) = dispatch.take(&own, index).await {
                     let since = |at: Instant| at.since(begin).as_millis() as u64;
                     taken
                         .borrow_mut()
@@ -294,7 +294,7 @@ mod tests {
             ender.end(own.now_exact());
         });
         core.run();
-        (taken.take(), dispatch.missed())
+        (taken.take(), dispatch.skipped())
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_is_free_for_waits_and_keeps_its_intended_start() {
+    fn queued_request_keeps_intended_start() {
         let (taken, missed) = play(1, &[5], None, MILLISECOND * 8);
         let starts: Vec<u64> = taken.iter().map(|&(_, start, _)| start).collect();
         assert_eq!(starts, (0..8).collect::<Vec<_>>());
@@ -316,14 +316,14 @@ mod tests {
     }
 
     #[test]
-    fn another_connection_makes_what_a_slow_one_cannot() {
+    fn slow_connection_does_not_delay_others() {
         let (taken, _) = play(2, &[20], None, MILLISECOND * 10);
         assert!(taken.iter().skip(2).all(|&(index, ..)| index == taken[2].0));
         assert!(taken.iter().all(|&(_, start, at)| start == at));
     }
 
     #[test]
-    fn what_is_too_far_behind_is_left_out_and_counted() {
+    fn late_requests_are_skipped_and_counted() {
         let (taken, missed) = play(1, &[10], Some(MILLISECOND * 7 / 2), MILLISECOND * 15);
         assert_eq!(taken.len() as u64 + missed, 15);
         assert!(taken.iter().all(|&(_, start, at)| at - start <= 3));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_still_waits_at_the_end_is_missed() {
+    fn queued_requests_at_end_are_missed() {
         let (taken, missed) = play(1, &[100], None, MILLISECOND * 10);
         assert_eq!((taken.len(), missed), (1, 9));
     }

@@ -13,7 +13,7 @@ use crate::limits::{START_DELAY, START_SETTLED};
 use crate::pace::wall_clock::WallTime;
 
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub(crate) struct StartBarrier {
     /// Cores that are not ready.
     missing: AtomicUsize,
     /// Start of the run on the monotonic clock, in nanoseconds; 0 until it is set.
@@ -27,14 +27,14 @@ pub(crate) struct Gate {
     start_at: Option<WallTime>,
 }
 
-impl Gate {
-    pub(crate) fn new(cores: usize, start_at: Option<WallTime>) -> Gate {
+impl StartBarrier {
+    pub(crate) fn new(cores: usize, start_at: Option<WallTime>) -> StartBarrier {
         let delay = if cores > 1 {
             START_DELAY
         } else {
             Duration::ZERO
         };
-        Gate {
+        StartBarrier {
             missing: AtomicUsize::new(cores),
             begin: AtomicU64::new(0),
             began: AtomicU64::new(0),
@@ -45,7 +45,7 @@ impl Gate {
     }
 
     /// Returns the wall-clock start of the run, if it has been set.
-    pub(crate) fn began(&self) -> Option<WallTime> {
+    pub(crate) fn started_at(&self) -> Option<WallTime> {
         match self.began.load(Ordering::Acquire) {
             0 => None,
             began => Some(WallTime::of_nanoseconds(began)),
@@ -57,7 +57,7 @@ impl Gate {
     pub(crate) async fn pass(&self, core: &Core) -> Instant {
         if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
             if let Some(start_at) = self.start_at {
-                settle(core, start_at).await;
+                wait_until_shortly_before(core, start_at).await;
             }
             self.decide(core);
         }
@@ -96,7 +96,7 @@ impl Gate {
 
 /// Waits until shortly before `at`. The wall clock may be adjusted meanwhile, so the remaining time is read again on
 /// the way.
-async fn settle(core: &Core, at: WallTime) {
+async fn wait_until_shortly_before(core: &Core, at: WallTime) {
     loop {
         let left = at.since(WallTime::now());
         if left <= START_SETTLED {
@@ -110,24 +110,24 @@ async fn settle(core: &Core, at: WallTime) {
 /// One-time event that tasks of a core wait for.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
-    is_given: Cell<bool>,
+    is_set: Cell<bool>,
     waiting: RefCell<Vec<Waker>>,
 }
 
 impl Signal {
-    pub(crate) fn give(&self) {
-        self.is_given.set(true);
+    pub(crate) fn set(&self) {
+        self.is_set.set(true);
         self.waiting.take().into_iter().for_each(Waker::wake);
     }
 
-    pub(crate) fn is_given(&self) -> bool {
-        self.is_given.get()
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.get()
     }
 
     /// Waits until the event has happened.
-    pub(crate) async fn given(&self) {
+    pub(crate) async fn wait(&self) {
         poll_fn(|context| {
-            if self.is_given.get() {
+            if self.is_set.get() {
                 return Poll::Ready(());
             }
             let mut waiting = self.waiting.borrow_mut();

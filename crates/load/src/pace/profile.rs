@@ -13,7 +13,7 @@ pub struct Profile {
     /// are one request.
     period: u64,
     /// In order of time, from 0.
-    stretches: Vec<Stretch>,
+    stretches: Vec<Segment>,
     rate: NonZeroU64,
     /// End of the last stretch, in nanoseconds.
     begin: u64,
@@ -23,7 +23,7 @@ pub struct Profile {
 
 /// Interval in which the rate is constant or changes linearly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Stretch {
+struct Segment {
     begin: u64,
     length: u64,
     from: u64,
@@ -32,7 +32,7 @@ struct Stretch {
     before: u128,
 }
 
-impl Stretch {
+impl Segment {
     /// Returns the half units due in its first `time` nanoseconds, rounded down.
     fn area(&self, time: u64) -> u128 {
         let time = u128::from(time);
@@ -66,7 +66,7 @@ impl Stretch {
 
 #[derive(Clone, Debug, Default)]
 struct Builder {
-    stretches: Vec<Stretch>,
+    stretches: Vec<Segment>,
     begin: u64,
     before: u128,
 }
@@ -77,7 +77,7 @@ impl Builder {
         if length == 0 {
             return;
         }
-        let stretch = Stretch {
+        let stretch = Segment {
             begin: self.begin,
             length,
             from,
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn stairs_make_what_each_step_does() {
+    fn stairs_sum_their_steps() {
         let up = Stairs {
             from: rate(100),
             to: rate(350),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use onrush_engine::Instant;
 
-use crate::limits::{LOST_AFTER, UNREACHABLE_AFTER};
+use crate::limits::{TARGET_LOST_AFTER, UNREACHABLE_AFTER};
 use crate::pace::arrivals::Share;
 
 /// Limits of a run; the first one reached ends it. Without any, it runs until the user interrupts it.
@@ -73,7 +73,7 @@ impl Budget {
 
 /// Whether a run can still succeed; checked once a second.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Prospect {
+pub enum RunHealth {
     /// Responses may still arrive.
     Hopeful,
     /// No connection was ever established.
@@ -103,28 +103,28 @@ impl AddAssign for Progress {
 
 /// Checks once a second whether a run can still succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Patience {
+pub struct StallDetector {
     last: Progress,
     /// Time of the last progress, since the start.
-    moved: Duration,
+    last_progress: Duration,
 }
 
-impl Patience {
+impl StallDetector {
     /// Returns the state at `elapsed` since the start.
-    pub fn judge(&mut self, now: Progress, elapsed: Duration) -> Prospect {
+    pub fn judge(&mut self, now: Progress, elapsed: Duration) -> RunHealth {
         let moved = now.established > self.last.established || now.responses > self.last.responses;
         let failing = now.connect_failures > self.last.connect_failures;
         if moved || !failing {
-            self.moved = elapsed;
+            self.last_progress = elapsed;
         }
         self.last = now;
         if now.established == 0 && now.connect_failures > 0 && elapsed >= UNREACHABLE_AFTER {
-            return Prospect::Unreachable;
+            return RunHealth::Unreachable;
         }
-        if elapsed.saturating_sub(self.moved) >= LOST_AFTER {
-            return Prospect::Lost;
+        if elapsed.saturating_sub(self.last_progress) >= TARGET_LOST_AFTER {
+            return RunHealth::Lost;
         }
-        Prospect::Hopeful
+        RunHealth::Hopeful
     }
 }
 
@@ -188,52 +188,52 @@ mod tests {
 
     #[test]
     fn a_target_that_only_refuses_is_unreachable_after_a_second() {
-        let mut patience = Patience::default();
+        let mut patience = StallDetector::default();
         let refused = progress(0, 50, 0);
         assert_eq!(
             patience.judge(refused, Duration::from_millis(900)),
-            Prospect::Hopeful
+            RunHealth::Hopeful
         );
         assert_eq!(
             patience.judge(refused, UNREACHABLE_AFTER),
-            Prospect::Unreachable
+            RunHealth::Unreachable
         );
     }
 
     #[test]
     fn a_target_that_does_not_accept_yet_is_waited_for() {
-        let mut patience = Patience::default();
+        let mut patience = StallDetector::default();
         for second in 1..60 {
             let prospect = patience.judge(progress(0, 0, 0), Duration::from_secs(second));
-            assert_eq!(prospect, Prospect::Hopeful);
+            assert_eq!(prospect, RunHealth::Hopeful);
         }
     }
 
     #[test]
     fn a_target_that_went_away_is_given_up_after_a_while() {
-        let mut patience = Patience::default();
+        let mut patience = StallDetector::default();
         assert_eq!(
             patience.judge(progress(5, 0, 100), Duration::from_secs(1)),
-            Prospect::Hopeful
+            RunHealth::Hopeful
         );
         let mut given_up = None;
         for second in 2..60 {
             if patience.judge(progress(5, second * 9, 100), Duration::from_secs(second))
-                == Prospect::Lost
+                == RunHealth::Lost
             {
                 given_up = Some(Duration::from_secs(second));
                 break;
             }
         }
-        assert_eq!(given_up, Some(LOST_AFTER + Duration::from_secs(1)));
+        assert_eq!(given_up, Some(TARGET_LOST_AFTER + Duration::from_secs(1)));
     }
 
     #[test]
     fn a_slow_response_is_no_reason_to_give_up() {
-        let mut patience = Patience::default();
+        let mut patience = StallDetector::default();
         for second in 1..60 {
             let prospect = patience.judge(progress(1, 0, 0), Duration::from_secs(second));
-            assert_eq!(prospect, Prospect::Hopeful);
+            assert_eq!(prospect, RunHealth::Hopeful);
         }
     }
 }

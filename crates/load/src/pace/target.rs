@@ -27,7 +27,7 @@ pub struct Target {
     /// Protocol, and whether it uses TLS.
     pub scheme: Scheme,
     /// Address to connect to.
-    pub place: Place,
+    pub place: TargetAddress,
     /// Value of `Host` (RFC 9112 section 3.2).
     pub host: String,
     /// Request target: path and query.
@@ -36,7 +36,7 @@ pub struct Target {
 
 /// Address to connect to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum TargetAddress {
     /// Host name, or address without brackets, and port.
     Tcp(String, u16),
     /// Path of a Unix socket.
@@ -120,7 +120,7 @@ impl Target {
     fn of_memcached(url: &str, scheme: Scheme, rest: &str) -> Result<Target, String> {
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let place = match rest.strip_prefix("unix:") {
-            Some(path) if path.starts_with('/') => Place::Unix(PathBuf::from(path)),
+            Some(path) if path.starts_with('/') => TargetAddress::Unix(PathBuf::from(path)),
             Some(_) => return Err("the path of a Unix socket must be absolute".to_owned()),
             None if rest.contains('@') => {
                 return Err("user and password are not supported: SASL needs the binary protocol, which is not supported".to_owned());
@@ -133,12 +133,12 @@ impl Target {
             }
             None => {
                 let (host, port) = authority(rest, scheme.port())?;
-                Place::Tcp(host.to_owned(), port)
+                TargetAddress::Tcp(host.to_owned(), port)
             }
         };
         let host = match &place {
-            Place::Tcp(host, _) => host.clone(),
-            Place::Unix(_) => "localhost".to_owned(),
+            TargetAddress::Tcp(host, _) => host.clone(),
+            TargetAddress::Unix(_) => "localhost".to_owned(),
         };
         Ok(Target {
             url: url.to_owned(),
@@ -152,23 +152,25 @@ impl Target {
     /// Returns the server name for TLS.
     pub(crate) fn name(&self) -> &str {
         match &self.place {
-            Place::Tcp(host, _) => host,
-            Place::Unix(_) => &self.host,
+            TargetAddress::Tcp(host, _) => host,
+            TargetAddress::Unix(_) => &self.host,
         }
     }
 }
 
-impl Place {
+impl TargetAddress {
     /// Parses `HOST:PORT` or `unix:/path/to/socket`.
     ///
     /// # Errors
     /// A sentence with the text and the expected form.
-    pub fn parse(text: &str) -> Result<Place, String> {
+    pub fn parse(text: &str) -> Result<TargetAddress, String> {
         let place = match text.strip_prefix("unix:") {
-            Some(path) if path.starts_with('/') => Ok(Place::Unix(PathBuf::from(path))),
+            Some(path) if path.starts_with('/') => Ok(TargetAddress::Unix(PathBuf::from(path))),
             Some(_) => Err("the path of a Unix socket must be absolute".to_owned()),
             None if text.contains(['/', '?']) => Err("it has a path".to_owned()),
-            None => authority(text, None).map(|(host, port)| Place::Tcp(host.to_owned(), port)),
+            None => {
+                authority(text, None).map(|(host, port)| TargetAddress::Tcp(host.to_owned(), port))
+            }
         };
         place.map_err(|why| {
             format!("{text:?} is not an address to connect to: {why}; expected one such as 10.0.0.1:8080, [::1]:8080 \
@@ -177,17 +179,17 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TargetAddress {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Tcp(host, port) if host.contains(':') => write!(out, "[{host}]:{port}"),
-            Place::Tcp(host, port) => write!(out, "{host}:{port}"),
-            Place::Unix(path) => write!(out, "unix:{}", path.display()),
+            TargetAddress::Tcp(host, port) if host.contains(':') => write!(out, "[{host}]:{port}"),
+            TargetAddress::Tcp(host, port) => write!(out, "{host}:{port}"),
+            TargetAddress::Unix(path) => write!(out, "unix:{}", path.display()),
         }
     }
 }
 
-type Parts<'u> = (Place, String, &'u str);
+type Parts<'u> = (TargetAddress, String, &'u str);
 
 fn unix(rest: &str) -> Result<Parts<'_>, String> {
     let (socket, path) = rest.split_once(':').unwrap_or((rest, "/"));
@@ -195,7 +197,7 @@ fn unix(rest: &str) -> Result<Parts<'_>, String> {
         return Err("the path of a Unix socket must be absolute".to_owned());
     }
     Ok((
-        Place::Unix(PathBuf::from(socket)),
+        TargetAddress::Unix(PathBuf::from(socket)),
         "localhost".to_owned(),
         path,
     ))
@@ -208,7 +210,11 @@ fn tcp(rest: &str, scheme: Scheme) -> Result<Parts<'_>, String> {
         return Err("user and password are not sent; use -H 'Authorization: …'".to_owned());
     }
     let (host, port) = authority(written, scheme.port())?;
-    Ok((Place::Tcp(host.to_owned(), port), written.to_owned(), path))
+    Ok((
+        TargetAddress::Tcp(host.to_owned(), port),
+        written.to_owned(),
+        path,
+    ))
 }
 
 /// Parses a host and an optional port, with `default` for a missing one.
@@ -259,13 +265,13 @@ mod tests {
     fn read(url: &str) -> String {
         match Target::parse(url) {
             Ok(Target {
-                place: Place::Tcp(host, port),
+                place: TargetAddress::Tcp(host, port),
                 host: field,
                 path,
                 ..
             }) => format!("{host} {port} {field} {path}"),
             Ok(Target {
-                place: Place::Unix(socket),
+                place: TargetAddress::Unix(socket),
                 host: field,
                 path,
                 ..
@@ -306,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_url_is_named() {
+    fn invalid_urls_are_refused() {
         for (url, part) in [
             ("/index.html", "does not begin with http://"),
             ("", "does not begin with http://"),
@@ -354,7 +360,7 @@ mod tests {
             ("http://a:80", Err("has a path")),
             ("unix:run/a.sock", Err("must be absolute")),
         ] {
-            match (Place::parse(text), expected) {
+            match (TargetAddress::parse(text), expected) {
                 (Ok(place), Ok(expected)) => assert_eq!(place.to_string(), expected),
                 (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
                 (place, _) => panic!("{text} is {place:?}"),

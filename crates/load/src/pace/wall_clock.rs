@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_moment_is_refused_with_examples() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "now",
@@ -241,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_as_the_same(microseconds in 0..253_402_300_800_000_000_u64) {
+        fn wall_time_round_trips(microseconds in 0..253_402_300_800_000_000_u64) {
             let time = WallTime(Duration::from_micros(microseconds));
             prop_assert_eq!(WallTime::parse(&time.to_string()), Ok(time));
             let seconds = format!("{}.{:06}", microseconds / 1_000_000, microseconds % 1_000_000);

@@ -9,7 +9,7 @@ use crate::limits::{BURST_TIME_MAX, DATAGRAM_BYTES_MAX, MESSAGES_PER_CALL, SEGME
 
 /// How datagrams are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Departure {
+pub enum SendMode {
     /// One per system call.
     #[default]
     Single,
@@ -24,25 +24,24 @@ pub enum Departure {
     Xdp,
 }
 
-impl Departure {
+impl SendMode {
     /// Ways that use sockets.
-    pub const OF_SOCKETS: [Departure; 3] =
-        [Departure::Single, Departure::Batch, Departure::Offload];
+    pub const SOCKET_MODES: [SendMode; 3] = [SendMode::Single, SendMode::Batch, SendMode::Offload];
 
     /// Returns the name on command lines and in results.
     pub fn name(self) -> &'static str {
         match self {
-            Departure::Single => "single",
-            Departure::Batch => "batch",
-            Departure::Offload => "offload",
-            Departure::Xdp => "xdp",
+            SendMode::Single => "single",
+            SendMode::Batch => "batch",
+            SendMode::Offload => "offload",
+            SendMode::Xdp => "xdp",
         }
     }
 
     pub(crate) fn messages(self) -> usize {
         match self {
-            Departure::Single | Departure::Xdp => 1,
-            Departure::Batch | Departure::Offload => MESSAGES_PER_CALL,
+            SendMode::Single | SendMode::Xdp => 1,
+            SendMode::Batch | SendMode::Offload => MESSAGES_PER_CALL,
         }
     }
 
@@ -50,10 +49,10 @@ impl Departure {
     /// of a flow, a message has at most a millisecond's datagrams, so that the rate remains even.
     pub(crate) fn segments(self, bytes: u16, rate: Option<f64>) -> usize {
         match self {
-            Departure::Single | Departure::Batch | Departure::Xdp => 1,
-            Departure::Offload => {
+            SendMode::Single | SendMode::Batch | SendMode::Xdp => 1,
+            SendMode::Offload => {
                 let fit = (DATAGRAM_BYTES_MAX / usize::from(bytes)).clamp(1, SEGMENTS_MAX);
-                of_a_millisecond(rate, fit as u64) as usize
+                per_millisecond(rate, fit as u64) as usize
             }
         }
     }
@@ -61,21 +60,21 @@ impl Departure {
     /// Returns the number of datagrams sent together; see [`Departure::segments`].
     pub(crate) fn turn(self, bytes: u16, rate: Option<f64>) -> u64 {
         match self {
-            Departure::Single | Departure::Batch | Departure::Offload => {
+            SendMode::Single | SendMode::Batch | SendMode::Offload => {
                 self.segments(bytes, rate) as u64
             }
-            Departure::Xdp => of_a_millisecond(rate, FRAMES_PER_CALL.into()),
+            SendMode::Xdp => per_millisecond(rate, FRAMES_PER_CALL.into()),
         }
     }
 }
 
 /// Returns the number of datagrams that `rate` has per millisecond, at most `most`.
-fn of_a_millisecond(rate: Option<f64>, most: u64) -> u64 {
+fn per_millisecond(rate: Option<f64>, most: u64) -> u64 {
     let due = rate.map_or(most as f64, |rate| rate * BURST_TIME_MAX.as_secs_f64());
     (due as u64).clamp(1, most)
 }
 
-impl fmt::Display for Departure {
+impl fmt::Display for SendMode {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(self.name())
     }
@@ -87,18 +86,18 @@ mod tests {
 
     #[test]
     fn a_message_has_as_many_as_fit_and_a_millisecond_has() {
-        let of = |bytes, rate| Departure::Offload.segments(bytes, rate);
+        let of = |bytes, rate| SendMode::Offload.segments(bytes, rate);
         assert_eq!(of(64, None), 64);
         assert_eq!(of(1400, None), 46);
         assert_eq!(of(60_000, None), 1);
         assert_eq!(of(64, Some(20_000.0)), 20);
         assert_eq!(of(64, Some(10.0)), 1);
-        assert_eq!(Departure::Batch.segments(64, None), 1);
-        let turn = |rate| Departure::Xdp.turn(64, rate);
+        assert_eq!(SendMode::Batch.segments(64, None), 1);
+        let turn = |rate| SendMode::Xdp.turn(64, rate);
         assert_eq!(
             (turn(None), turn(Some(1e6)), turn(Some(1e9))),
             (16_384, 1000, 16_384)
         );
-        assert_eq!(Departure::Xdp.segments(64, None), 1, "each is a frame");
+        assert_eq!(SendMode::Xdp.segments(64, None), 1, "each is a frame");
     }
 }

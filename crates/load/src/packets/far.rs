@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 
 use onrush_packet::report::Report;
-use onrush_packet::tally::Tally;
+use onrush_packet::tally::FlowCounters;
 
 use super::task::FlowOutcome;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Far {
-    pub(crate) tally: Tally,
+pub(crate) struct TargetReports {
+    pub(crate) tally: FlowCounters,
     /// Datagrams dropped by its sockets during the run because their buffers were full.
     pub(crate) dropped: u64,
     /// CPU time of its threads during the run, in nanoseconds.
     pub(crate) cpu: u64,
 }
 
-impl Far {
+impl TargetReports {
     /// Sums up the reports; `None` if that of a flow is missing.
-    pub(super) fn of<'a>(flows: impl Iterator<Item = &'a FlowOutcome>) -> Option<Far> {
-        let mut tally = Tally::default();
+    pub(super) fn of<'a>(flows: impl Iterator<Item = &'a FlowOutcome>) -> Option<TargetReports> {
+        let mut tally = FlowCounters::default();
         // Drops and CPU time are per core of the target, which may have several flows.
         let mut cores = BTreeMap::new();
         for flow in flows {
@@ -39,7 +39,7 @@ impl Far {
                 .map(|(before, after)| figure(after).saturating_sub(figure(before)));
             passed.sum()
         };
-        Some(Far {
+        Some(TargetReports {
             tally,
             dropped: of_cores(|report| report.dropped),
             cpu: of_cores(|report| report.cpu),

@@ -23,7 +23,7 @@ enum SlotState {
 
 /// Times of a datagram whose echo has arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Landed {
+pub(super) struct EchoTimes {
     pub(super) number: u64,
     pub(super) due: u64,
     pub(super) sent: u64,
@@ -38,7 +38,7 @@ pub(super) enum InTime {
 
 /// Outstanding datagrams of a flow, by number.
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct OutstandingDatagrams {
     /// Datagram `n` is at `n % slots.len()`. Invariant: the length is a power of two.
     slots: Box<[Slot]>,
     next: u64,
@@ -47,9 +47,9 @@ pub(super) struct Flight {
     waiting: u64,
 }
 
-impl Flight {
+impl OutstandingDatagrams {
     /// With room for `most` outstanding datagrams, up to the limit.
-    pub(super) fn new(most: u64) -> Flight {
+    pub(super) fn new(most: u64) -> OutstandingDatagrams {
         let empty = Slot {
             number: 0,
             due: 0,
@@ -57,7 +57,7 @@ impl Flight {
             state: SlotState::Empty,
         };
         let slots = most.clamp(1, FLIGHT_MAX).next_power_of_two();
-        Flight {
+        OutstandingDatagrams {
             slots: vec![empty; slots as usize].into(),
             next: 0,
             oldest: 0,
@@ -71,7 +71,7 @@ impl Flight {
 
     /// Records that the next datagram is sent. An outstanding datagram in the same slot is forgotten.
     #[inline]
-    pub(super) fn leave(&mut self, due: u64, sent: u64) {
+    pub(super) fn start(&mut self, due: u64, sent: u64) {
         let number = self.next;
         let slot = self.slot(number);
         let was = slot.state;
@@ -88,7 +88,7 @@ impl Flight {
     }
 
     /// Undoes [`leave`](Self::leave) for `numbers`, which the kernel refused.
-    pub(super) fn take_back(&mut self, numbers: Range<u64>) {
+    pub(super) fn cancel(&mut self, numbers: Range<u64>) {
         for number in numbers {
             let slot = self.slot(number);
             if slot.number == number && slot.state == SlotState::Waiting {
@@ -100,14 +100,14 @@ impl Flight {
 
     /// Records the echo with this sequence number; `None` if no such datagram was sent, or if it has been forgotten.
     #[inline]
-    pub(super) fn land(&mut self, sequence: u32) -> Option<Landed> {
+    pub(super) fn complete(&mut self, sequence: u32) -> Option<EchoTimes> {
         let behind = (self.next as u32).wrapping_sub(sequence);
         let number = self.next.checked_sub(behind.into())?;
         let slot = self.slot(number);
         if slot.number != number {
             return None;
         }
-        let landed = |slot: &Slot, in_time| Landed {
+        let landed = |slot: &Slot, in_time| EchoTimes {
             number,
             due: slot.due,
             sent: slot.sent,
@@ -158,61 +158,61 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_back_has_its_times_once() {
-        let mut flight = Flight::new(4);
-        flight.leave(10, 11);
-        flight.leave(20, 22);
+    fn echo_times_are_returned_once() {
+        let mut flight = OutstandingDatagrams::new(4);
+        flight.start(10, 11);
+        flight.start(20, 22);
         assert_eq!(flight.waiting(), 2);
-        let landed = flight.land(1).unwrap();
+        let landed = flight.complete(1).unwrap();
         assert_eq!(
             (landed.due, landed.sent, landed.in_time),
             (20, 22, InTime::Yes)
         );
-        assert_eq!(flight.land(1), None, "a duplicate has none");
-        assert_eq!(flight.land(2), None, "it was never sent");
+        assert_eq!(flight.complete(1), None, "a duplicate has none");
+        assert_eq!(flight.complete(2), None, "it was never sent");
         assert_eq!(flight.waiting(), 1);
     }
 
     #[test]
-    fn what_is_not_waited_for_may_still_come() {
-        let mut flight = Flight::new(4);
-        flight.leave(1, 1);
-        flight.leave(5, 5);
+    fn expired_echo_is_late() {
+        let mut flight = OutstandingDatagrams::new(4);
+        flight.start(1, 1);
+        flight.start(5, 5);
         flight.expire(5);
         assert_eq!(flight.waiting(), 1);
-        assert_eq!(flight.land(0).unwrap().in_time, InTime::No);
-        assert_eq!(flight.land(1).unwrap().in_time, InTime::Yes);
+        assert_eq!(flight.complete(0).unwrap().in_time, InTime::No);
+        assert_eq!(flight.complete(1).unwrap().in_time, InTime::Yes);
     }
 
     #[test]
-    fn a_place_that_is_needed_again_forgets_its_datagram() {
-        let mut flight = Flight::new(2);
-        (0..5).for_each(|at| flight.leave(at, at));
+    fn reused_slot_forgets_datagram() {
+        let mut flight = OutstandingDatagrams::new(2);
+        (0..5).for_each(|at| flight.start(at, at));
         assert_eq!(flight.waiting(), 2);
-        assert_eq!(flight.land(0), None);
-        assert_eq!(flight.land(4).unwrap().sent, 4);
+        assert_eq!(flight.complete(0), None);
+        assert_eq!(flight.complete(4).unwrap().sent, 4);
         flight.expire(100);
         assert_eq!(flight.waiting(), 0);
     }
 
     #[test]
-    fn what_did_not_leave_is_not_waited_for() {
-        let mut flight = Flight::new(8);
-        (0..4).for_each(|at| flight.leave(at, at));
-        flight.take_back(1..4);
+    fn cancelled_datagrams_are_not_outstanding() {
+        let mut flight = OutstandingDatagrams::new(8);
+        (0..4).for_each(|at| flight.start(at, at));
+        flight.cancel(1..4);
         assert_eq!(flight.waiting(), 1);
-        assert_eq!(flight.land(2), None);
-        assert_eq!(flight.land(0).unwrap().sent, 0);
+        assert_eq!(flight.complete(2), None);
+        assert_eq!(flight.complete(0).unwrap().sent, 0);
     }
 
     #[test]
     fn numbers_on_the_wire_may_wrap() {
-        let mut flight = Flight::new(2);
+        let mut flight = OutstandingDatagrams::new(2);
         flight.next = u64::from(u32::MAX);
         flight.oldest = flight.next;
-        flight.leave(1, 1);
-        flight.leave(2, 2);
-        assert_eq!(flight.land(u32::MAX).unwrap().due, 1);
-        assert_eq!(flight.land(0).unwrap().due, 2);
+        flight.start(1, 1);
+        flight.start(2, 2);
+        assert_eq!(flight.complete(u32::MAX).unwrap().due, 1);
+        assert_eq!(flight.complete(0).unwrap().due, 2);
     }
 }

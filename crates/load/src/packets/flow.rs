@@ -14,11 +14,11 @@ use onrush_packet::report::Report;
 use onrush_packet::tally::Counter;
 
 use super::counts::{Counts, PacketTimes, Unsent};
-use super::flight::{Flight, InTime};
+use super::flight::{InTime, OutstandingDatagrams};
 use super::frames::Frames;
-use super::plan::Way;
+use super::plan::Direction;
 use super::schedule::{Due, Next, Schedule};
-use super::sending::Sending;
+use super::sending::SendBuffers;
 use super::size::Sizes;
 
 pub(super) struct Shared {
@@ -30,14 +30,14 @@ pub(super) struct Shared {
     pub(super) arrived: RefCell<ReceiveBatch>,
     pub(super) sizes: Sizes,
     pub(super) timeout: Duration,
-    pub(super) way: Way,
+    pub(super) direction: Direction,
     /// Whether the core never sleeps, so that it can send with microsecond precision.
-    pub(super) spins: Spins,
+    pub(super) spins: BusyWait,
 }
 
 /// Whether a core waits actively for a moment that is near.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Spins {
+pub(super) enum BusyWait {
     Yes,
     No,
 }
@@ -54,18 +54,18 @@ pub(super) struct Flow {
     pub(super) sent: Cell<u64>,
     /// Number of the next datagram.
     next: Cell<u64>,
-    flight: RefCell<Flight>,
+    flight: RefCell<OutstandingDatagrams>,
     /// Waker of the sender, while too many datagrams are outstanding.
-    waits: Cell<Option<Waker>>,
+    sender_waker: Cell<Option<Waker>>,
     echoes: RefCell<Counter>,
     /// Last report of the target, and the waker of the task that waits for one.
     pub(super) report: Cell<Option<Report>>,
-    pub(super) asks: Cell<Option<Waker>>,
+    pub(super) report_waker: Cell<Option<Waker>>,
 }
 
 /// Where a flow's datagrams are sent.
 pub(super) enum Outlet {
-    Socket(Sending),
+    Socket(SendBuffers),
     /// An interface, bypassing the socket.
     Interface(Frames),
 }
@@ -93,9 +93,9 @@ impl Flow {
         random: Random,
         flight_max: u64,
     ) -> Flow {
-        let most = match shared.way {
-            Way::OneWay => 1,
-            Way::RoundTrip => flight_max,
+        let most = match shared.direction {
+            Direction::OneWay => 1,
+            Direction::RoundTrip => flight_max,
         };
         Flow {
             shared: Rc::clone(shared),
@@ -106,11 +106,11 @@ impl Flow {
             depth: flight_max,
             sent: Cell::new(0),
             next: Cell::new(0),
-            flight: RefCell::new(Flight::new(most)),
-            waits: Cell::new(None),
+            flight: RefCell::new(OutstandingDatagrams::new(most)),
+            sender_waker: Cell::new(None),
             echoes: RefCell::default(),
             report: Cell::new(None),
-            asks: Cell::new(None),
+            report_waker: Cell::new(None),
         }
     }
 
@@ -132,7 +132,7 @@ impl Flow {
 
     /// Waits until at least one datagram may be sent; returns how many, at most `most`.
     async fn room(&self, most: u64) -> u64 {
-        if self.shared.way == Way::OneWay || self.schedule.is_paced() {
+        if self.shared.direction == Direction::OneWay || self.schedule.is_paced() {
             return most;
         }
         poll_fn(|context| {
@@ -140,7 +140,7 @@ impl Flow {
             if waiting < self.depth {
                 return Poll::Ready(most.min(self.depth - waiting));
             }
-            self.waits.set(Some(context.waker().clone()));
+            self.sender_waker.set(Some(context.waker().clone()));
             Poll::Pending
         })
         .await
@@ -148,7 +148,7 @@ impl Flow {
 
     async fn wait_until(&self, now: Instant, moment: Instant) {
         let core = &self.shared.core;
-        if self.shared.spins == Spins::Yes && moment.since(now) < SPIN {
+        if self.shared.spins == BusyWait::Yes && moment.since(now) < SPIN {
             core.yield_now().await;
         } else if moment > core.now_exact() {
             core.sleep_until(moment).await;
@@ -169,7 +169,7 @@ impl Flow {
         while left > 0 {
             let departed = frames.send(left);
             self.note_lateness(due, now, departed.made);
-            self.have_left(departed.sent, departed.sent * frames.size);
+            self.count_sent(departed.sent, departed.sent * frames.size);
             let reason = departed.reason.unwrap_or(Errno::CANCELED);
             let mut unsent = departed.refused;
             left -= departed.made.min(left);
@@ -195,7 +195,7 @@ impl Flow {
     }
 
     /// Counts sent datagrams with their total payload bytes.
-    fn have_left(&self, count: u64, bytes: u64) {
+    fn count_sent(&self, count: u64, bytes: u64) {
         self.sent.set(self.sent.get() + count);
         let counts = &mut *self.shared.counts.borrow_mut();
         counts.sent += count;
@@ -203,7 +203,7 @@ impl Flow {
     }
 
     /// Sends due datagrams over the socket, in as many calls as necessary.
-    async fn send_messages(&self, sending: &mut Sending, due: Due, mut now: Instant) {
+    async fn send_messages(&self, sending: &mut SendBuffers, due: Due, mut now: Instant) {
         let mut left = due.count;
         while left > 0 {
             let first = self.next.get();
@@ -215,9 +215,9 @@ impl Flow {
             };
             let count = sending.load(header, first, left);
             self.next.set(first + count);
-            if self.shared.way == Way::RoundTrip {
+            if self.shared.direction == Direction::RoundTrip {
                 let mut flight = self.flight.borrow_mut();
-                (0..count).for_each(|_| flight.leave(due.at.nanoseconds(), now.nanoseconds()));
+                (0..count).for_each(|_| flight.start(due.at.nanoseconds(), now.nanoseconds()));
             }
             self.note_lateness(due, now, count);
             self.hand_over(sending, first).await;
@@ -229,19 +229,19 @@ impl Flow {
     }
 
     /// Sends all loaded messages; `at` is the number of the first datagram.
-    async fn hand_over(&self, sending: &mut Sending, mut at: u64) {
+    async fn hand_over(&self, sending: &mut SendBuffers, mut at: u64) {
         while !sending.batch().is_empty() {
             let sent = self.socket.send(sending.batch()).await;
             match sent {
                 Ok(count) => {
                     let count = count as u64;
                     at += count;
-                    let bytes = sending.have_left(count);
-                    self.have_left(count, bytes);
+                    let bytes = sending.count_sent(count);
+                    self.count_sent(count, bytes);
                 }
                 Err(error) => {
                     let refused = sending.refused();
-                    self.not_sent(error, at..at + refused);
+                    self.count_refused(error, at..at + refused);
                     at += refused;
                 }
             }
@@ -249,10 +249,10 @@ impl Flow {
     }
 
     /// Records that the kernel refused these datagrams.
-    fn not_sent(&self, error: Error, numbers: Range<u64>) {
+    fn count_refused(&self, error: Error, numbers: Range<u64>) {
         let count = numbers.end - numbers.start;
-        if self.shared.way == Way::RoundTrip {
-            self.flight.borrow_mut().take_back(numbers);
+        if self.shared.direction == Direction::RoundTrip {
+            self.flight.borrow_mut().cancel(numbers);
         }
         let errno = match error.kind {
             Kind::Os(errno) => errno,
@@ -303,7 +303,7 @@ impl Flow {
     fn take(&self, datagram: &Received<'_>, now: Instant) {
         if let Some(report) = Report::read(datagram.bytes).filter(|report| report.flow == self.id) {
             self.report.set(Some(report));
-            if let Some(waker) = self.asks.take() {
+            if let Some(waker) = self.report_waker.take() {
                 waker.wake();
             }
             return;
@@ -311,28 +311,28 @@ impl Flow {
         let header = Header::read(datagram.bytes).filter(|header| {
             header.flow == self.id
                 && header.kind == header::Kind::Data
-                && self.shared.way == Way::RoundTrip
+                && self.shared.direction == Direction::RoundTrip
         });
         match header {
-            Some(header) => self.landed(&header, datagram, now),
+            Some(header) => self.handle_echo(&header, datagram, now),
             None => self.shared.counts.borrow_mut().foreign += 1,
         }
     }
 
-    fn landed(&self, header: &Header, datagram: &Received<'_>, now: Instant) {
+    fn handle_echo(&self, header: &Header, datagram: &Received<'_>, now: Instant) {
         let behind = (self.next.get() as u32).wrapping_sub(header.sequence);
         if behind == 0 || behind.cast_signed() < 0 || u64::from(behind) > self.next.get() {
             // A number that was never sent would become the highest and make all others too late.
             self.shared.counts.borrow_mut().foreign += 1;
             return;
         }
-        let landed = self.flight.borrow_mut().land(header.sequence);
+        let landed = self.flight.borrow_mut().complete(header.sequence);
         if landed.is_some() {
             self.make_room();
         }
         let echoes = &mut *self.echoes.borrow_mut();
         let before = echoes.tally().received;
-        echoes.arrive(header, datagram.bytes.len(), now.nanoseconds());
+        echoes.record(header, datagram.bytes.len(), now.nanoseconds());
         if echoes.tally().received == before {
             // A duplicate, or too late to tell; counted in the flow's tally.
             return;
@@ -357,7 +357,7 @@ impl Flow {
 
     /// Expires outstanding datagrams after the timeout.
     fn expire(&self, now: Instant) {
-        if self.shared.way == Way::OneWay {
+        if self.shared.direction == Direction::OneWay {
             return;
         }
         let moment = now.before(self.shared.timeout).nanoseconds();
@@ -370,7 +370,7 @@ impl Flow {
     }
 
     fn make_room(&self) {
-        if let Some(waker) = self.waits.take() {
+        if let Some(waker) = self.sender_waker.take() {
             waker.wake();
         }
     }
@@ -379,7 +379,7 @@ impl Flow {
         self.flight.borrow().waiting()
     }
 
-    pub(super) fn echoes(&self) -> onrush_packet::tally::Tally {
+    pub(super) fn echoes(&self) -> onrush_packet::tally::FlowCounters {
         self.echoes.borrow().tally()
     }
 }

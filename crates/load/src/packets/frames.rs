@@ -7,14 +7,14 @@ use std::rc::Rc;
 use std::thread;
 
 use onrush_engine::{Departed, Errno, FRAME_BYTES_MAX, LiveFrames, NumberedFrame, XdpError, clock};
-use onrush_packet::frame::{ETHERNET_BYTES, Ends, Frame, head_bytes};
+use onrush_packet::frame::{ETHERNET_BYTES, Endpoints, Frame, head_bytes};
 use onrush_packet::header::{Flow, HEADER_BYTES, Header, Kind};
-use onrush_packet::report::question;
+use onrush_packet::report::report_request;
 
 use super::limits::{NEIGHBOUR_LOOK, NEIGHBOUR_TIMEOUT};
 use super::path::{self, Path};
 use super::plan::Options;
-use super::task::Task;
+use super::task::RunContext;
 use crate::pace::error::Error;
 
 pub(super) struct Frames {
@@ -55,7 +55,7 @@ pub(super) fn prepare(
     run: u32,
 ) -> Result<Vec<[u8; 6]>, Error> {
     // Checked first, before waiting for neighbours.
-    LiveFrames::may_be_made().map_err(said)?;
+    LiveFrames::may_be_made().map_err(xdp_error)?;
     let size = options.sizes.largest();
     let mut neighbours = Vec::new();
     let mut probes = Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn prepare(
         let source = options.sources.nth(number).unwrap_or(path.hop.source);
         // A truncated report request, which targets ignore.
         let header = Header {
-            kind: Kind::Question,
+            kind: Kind::ReportRequest,
             flow: Flow {
                 run,
                 number: u16::MAX,
@@ -83,9 +83,9 @@ pub(super) fn prepare(
             HEADER_BYTES as u16,
         )?);
     }
-    let mut probing = LiveFrames::new(&probes).map_err(said)?;
+    let mut probing = LiveFrames::new(&probes).map_err(xdp_error)?;
     for (at, path) in paths.iter().enumerate() {
-        let departed = probing.probe(at).map_err(said)?;
+        let departed = probing.probe(at).map_err(xdp_error)?;
         if departed.sent == 0 {
             return Err(not_taken(path, departed.reason));
         }
@@ -98,7 +98,7 @@ pub(super) fn prepare(
 /// # Errors
 /// A sentence, as for [`prepare`].
 pub(super) fn of_flows(
-    task: &Task,
+    task: &RunContext,
     flows: impl Iterator<Item = (Flow, SocketAddr)>,
 ) -> Result<Rc<RefCell<LiveFrames>>, String> {
     let size = task.plan.options.sizes.largest();
@@ -116,7 +116,7 @@ pub(super) fn of_flows(
     };
     let frames: Result<Vec<_>, Error> = flows.map(of_flow).collect();
     let frames = frames.map_err(|error| error.to_string())?;
-    let live = LiveFrames::new(&frames).map_err(|error| said(error).to_string())?;
+    let live = LiveFrames::new(&frames).map_err(|error| xdp_error(error).to_string())?;
     Ok(Rc::new(RefCell::new(live)))
 }
 
@@ -137,7 +137,7 @@ fn numbered(
             path.link.name
         ))
     })?;
-    let ends = Ends {
+    let ends = Endpoints {
         source_mac,
         target_mac: neighbour,
         source,
@@ -184,10 +184,10 @@ fn resolve(
     target: SocketAddr,
     run: u32,
 ) -> Result<[u8; 6], Error> {
-    let next = path.hop.next;
+    let next = path.hop.next_hop;
     let name = &path.link.name;
     let deadline = clock::now() + NEIGHBOUR_TIMEOUT;
-    let socket = path::asking(options, Some(path), number, target)?;
+    let socket = path::report_socket(options, Some(path), number, target)?;
     let flow = Flow {
         run,
         number: u16::MAX,
@@ -204,7 +204,7 @@ fn resolve(
         }
         if !has_asked {
             // Whether anything listens there does not matter.
-            let _ = socket.send(&question(flow, 0));
+            let _ = socket.send(&report_request(flow, 0));
             has_asked = true;
         }
         if clock::now() >= deadline {
@@ -232,6 +232,6 @@ fn not_taken(path: &Path, reason: Option<Errno>) -> Error {
     })
 }
 
-fn said(error: XdpError) -> Error {
+fn xdp_error(error: XdpError) -> Error {
     Error::Invalid(format!("--via xdp: {error}"))
 }

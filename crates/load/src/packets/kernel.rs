@@ -150,12 +150,12 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_tells_of_its_loopback() {
+    fn loopback_counters_are_read() {
         assert!(KernelCounters::now().interfaces.contains_key("lo"));
     }
 
     #[test]
-    fn what_moved_nothing_is_left_out() {
+    fn interfaces_without_traffic_are_omitted() {
         let mut before = KernelCounters::default();
         before
             .interfaces

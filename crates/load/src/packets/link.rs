@@ -25,9 +25,9 @@ pub(crate) struct Link {
 
 /// Route from an interface to a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Hop {
+pub(crate) struct Route {
     /// Next hop on the link: the target, or a router.
-    pub(crate) next: IpAddr,
+    pub(crate) next_hop: IpAddr,
     /// Source address of packets on this route.
     pub(crate) source: IpAddr,
 }
@@ -92,7 +92,7 @@ impl Link {
     ///
     /// # Errors
     /// A sentence: there is no such route, or the target is this machine.
-    pub(crate) fn hop(&self, target: IpAddr) -> Result<Hop, String> {
+    pub(crate) fn hop(&self, target: IpAddr) -> Result<Route, String> {
         let name = &self.name;
         let unreachable = |why: String| {
             format!(
@@ -134,8 +134,8 @@ impl Link {
         }
         let source = source
             .ok_or_else(|| unreachable("the interface has no address of that family".to_owned()))?;
-        Ok(Hop {
-            next: gateway.unwrap_or(target),
+        Ok(Route {
+            next_hop: gateway.unwrap_or(target),
             source,
         })
     }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_is_named() {
+    fn missing_interface_is_reported() {
         for name in ["no-such-if0", "a-name-that-is-too-long", ""] {
             let refused = Link::named(name).unwrap_err();
             assert!(refused.contains("no such interface"), "{refused}");

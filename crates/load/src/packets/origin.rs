@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use onrush_measure::units;
 use serde::Serialize;
 
-use super::path::Bound;
-use super::plan::Way;
-use super::task::{FlowOutcome, Task};
+use super::path::Binding;
+use super::plan::Direction;
+use super::task::{FlowOutcome, RunContext};
 
 /// Datagrams sent over one interface, or from one address.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -18,7 +18,7 @@ pub struct Origin {
     pub interface: Option<String>,
     /// How the sockets are bound to it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bound: Option<Bound>,
+    pub bound: Option<Binding>,
     /// Source address; for an interface with several, that of its first socket.
     pub source: IpAddr,
     /// Number of sockets.
@@ -35,7 +35,7 @@ pub struct Origin {
 
 /// Groups the flows of a run, in the order of their sockets. Empty without interfaces and with a single address.
 pub(super) fn of<'flow>(
-    task: &Task,
+    task: &RunContext,
     flows: impl Iterator<Item = &'flow FlowOutcome>,
 ) -> Vec<Origin> {
     let mut flows: Vec<&FlowOutcome> = flows.collect();
@@ -58,11 +58,11 @@ pub(super) fn of<'flow>(
     origins
 }
 
-fn of_flow(task: &Task, flow: &FlowOutcome) -> Origin {
+fn of_flow(task: &RunContext, flow: &FlowOutcome) -> Origin {
     let path = task.path_of(flow.number);
-    let end = match task.way {
-        Way::OneWay => flow.reports.1.map(|report| report.tally),
-        Way::RoundTrip => Some(flow.echoes),
+    let end = match task.direction {
+        Direction::OneWay => flow.reports.1.map(|report| report.tally),
+        Direction::RoundTrip => Some(flow.echoes),
     };
     let received = end.map(|end| end.received + end.too_late);
     Origin {
@@ -103,8 +103,8 @@ impl fmt::Display for Origin {
             write!(out, ", {received} received, {lost} lost")?;
         }
         match self.bound {
-            Some(Bound::Address) => out.write_str("; bound to it by its address only"),
-            Some(Bound::Interface) | None => Ok(()),
+            Some(Binding::Address) => out.write_str("; bound to it by its address only"),
+            Some(Binding::Interface) | None => Ok(()),
         }
     }
 }

@@ -11,19 +11,19 @@ use onrush_engine::random::Random;
 use onrush_engine::{Core, Datagram, Error, Instant, LiveFrames, ReceiveBatch, Segmentation};
 use onrush_packet::header;
 use onrush_packet::report::Report;
-use onrush_packet::tally::Tally;
+use onrush_packet::tally::FlowCounters;
 
 use super::counts::{Counts, PacketTimes, Unsent};
-use super::departure::Departure;
-use super::flow::{Flow, Outlet, Shared, Spins};
+use super::departure::SendMode;
+use super::flow::{BusyWait, Flow, Outlet, Shared};
 use super::frames::{self, Frames};
-use super::inquiry;
 use super::path;
+use super::report_request;
 use super::schedule::{Schedule, SharedBudget};
-use super::sending::Sending;
-use super::task::{FarEnd, FlowOutcome, Task};
-use crate::limits::{BEAT, DATAGRAM_BYTES_MAX, LANDING_LOOKS, MESSAGES_PER_CALL};
-use crate::pace::gate::{Gate, Signal};
+use super::sending::SendBuffers;
+use super::task::{FlowOutcome, RunContext, TargetCapability};
+use crate::limits::{DATAGRAM_BYTES_MAX, ECHO_CHECKS, MESSAGES_PER_CALL, STALL_CHECK_INTERVAL};
+use crate::pace::gate::{Signal, StartBarrier};
 use crate::pace::stop::Stop;
 use crate::record::host::ThreadTime;
 
@@ -40,7 +40,7 @@ pub(crate) struct Outcome {
     /// Datagrams that were due and not sent.
     pub(crate) skipped: u64,
     /// Echoes of all flows.
-    pub(crate) echoes: Tally,
+    pub(crate) echoes: FlowCounters,
     pub(crate) flows: Vec<FlowOutcome>,
     /// Time during which datagrams were sent.
     pub(crate) elapsed: Duration,
@@ -54,7 +54,7 @@ pub(crate) struct Outcome {
 
 struct Part {
     core: Core,
-    task: Arc<Task>,
+    task: Arc<RunContext>,
     shared: Rc<Shared>,
     flows: Vec<Rc<Flow>>,
     /// Their frames, in the same order, with XDP.
@@ -76,8 +76,8 @@ struct Part {
 /// Runs the part of core `core.id()`.
 pub(crate) fn run_core(
     core: &Core,
-    task: &Arc<Task>,
-    gate: &Arc<Gate>,
+    task: &Arc<RunContext>,
+    gate: &Arc<StartBarrier>,
     messages: &Sender<Message>,
 ) -> Result<Outcome, String> {
     let part = Part::new(core, task)?;
@@ -89,16 +89,16 @@ pub(crate) fn run_core(
         let flow = Rc::clone(flow);
         core.spawn(async move { flow.receive().await });
     }
-    core.spawn(lead(Rc::clone(&part), Arc::clone(gate), messages.clone()));
+    core.spawn(drive(Rc::clone(&part), Arc::clone(gate), messages.clone()));
     core.spawn(end_early(Rc::clone(&part)));
     core.run();
-    let (elapsed, time) = part.ended();
+    let (elapsed, time) = part.end_sending();
     let _ = messages.send(Message::Second(core.id(), elapsed, part.counts()));
     Ok(part.outcome(elapsed, time))
 }
 
 impl Part {
-    fn new(core: &Core, task: &Arc<Task>) -> Result<Part, String> {
+    fn new(core: &Core, task: &Arc<RunContext>) -> Result<Part, String> {
         let (plan, options) = (&task.plan, &task.plan.options);
         let shared = Rc::new(Shared {
             core: core.clone(),
@@ -108,10 +108,10 @@ impl Part {
             arrived: RefCell::new(ReceiveBatch::new(MESSAGES_PER_CALL, DATAGRAM_BYTES_MAX)),
             sizes: options.sizes.clone(),
             timeout: options.timeout,
-            way: task.way,
+            direction: task.direction,
             spins: match options.busy_poll {
-                true => Spins::Yes,
-                false => Spins::No,
+                true => BusyWait::Yes,
+                false => BusyWait::No,
             },
         });
         let nothing = Stop {
@@ -143,8 +143,8 @@ impl Part {
             .collect();
         let flows = flows?;
         let frames = match options.departure {
-            Departure::Single | Departure::Batch | Departure::Offload => None,
-            Departure::Xdp => {
+            SendMode::Single | SendMode::Batch | SendMode::Offload => None,
+            SendMode::Xdp => {
                 let ends = flows.iter().map(|flow| (flow.id, flow.socket.local()));
                 Some(frames::of_flows(task, ends)?)
             }
@@ -175,7 +175,7 @@ impl Part {
         self.budget.set(options.stop.of_core(share, begin));
         self.time_before.set(ThreadTime::now());
         self.core.take_stalled();
-        self.core.spawn(beat(self.core.clone()));
+        self.core.spawn(keep_stall_timer(self.core.clone()));
         for (place, flow) in self.flows.iter().enumerate() {
             flow.schedule.begin(begin);
             let (flow, part) = (Rc::clone(flow), Rc::clone(self));
@@ -183,7 +183,7 @@ impl Part {
                 flow.send(&mut part.outlet(place)).await;
                 part.sending.set(part.sending.get() - 1);
                 if part.sending.get() == 0 {
-                    part.sent.give();
+                    part.sent.set();
                 }
             });
         }
@@ -195,7 +195,7 @@ impl Part {
             let size = options.sizes.largest();
             return Outlet::Interface(Frames::new(live, place, size, plan.turn()));
         }
-        Outlet::Socket(Sending::new(
+        Outlet::Socket(SendBuffers::new(
             options.departure.messages(),
             plan.segments(),
             &options.sizes,
@@ -204,7 +204,7 @@ impl Part {
     }
 
     /// Ends sending: returns its duration and CPU time, which are fixed by the first call.
-    fn ended(&self) -> (Duration, ThreadTime) {
+    fn end_sending(&self) -> (Duration, ThreadTime) {
         if let Some(end) = self.end.get() {
             return end;
         }
@@ -234,8 +234,8 @@ impl Part {
         }
     }
 
-    fn echoes(&self) -> Tally {
-        let mut sum = Tally::default();
+    fn echoes(&self) -> FlowCounters {
+        let mut sum = FlowCounters::default();
         self.flows.iter().for_each(|flow| sum.add(&flow.echoes()));
         sum
     }
@@ -273,7 +273,7 @@ impl Part {
 
     /// Requests reports of all flows concurrently.
     async fn ask(self: &Rc<Part>, when: When) {
-        if self.task.far == FarEnd::Silent {
+        if self.task.capability == TargetCapability::Silent {
             return;
         }
         let done = Rc::new(Signal::default());
@@ -283,8 +283,8 @@ impl Part {
             let (done, left) = (Rc::clone(&done), Rc::clone(&left));
             self.core.spawn(async move {
                 let report = match when {
-                    When::Before => inquiry::ask(&flow).await,
-                    When::After => inquiry::ask_until_settled(&flow).await,
+                    When::Before => report_request::ask(&flow).await,
+                    When::After => report_request::ask_until_settled(&flow).await,
                 };
                 let reports = &mut part.reports.borrow_mut()[place];
                 match when {
@@ -293,17 +293,17 @@ impl Part {
                 }
                 left.set(left.get() - 1);
                 if left.get() == 0 {
-                    done.give();
+                    done.set();
                 }
             });
         }
-        done.given().await;
+        done.wait().await;
     }
 
     /// Waits for outstanding echoes, at most for the timeout.
-    async fn land(&self) {
+    async fn wait_for_echoes(&self) {
         let end = self.core.now_exact() + self.shared.timeout;
-        let pause = self.shared.timeout / LANDING_LOOKS;
+        let pause = self.shared.timeout / ECHO_CHECKS;
         while self.flows.iter().any(|flow| flow.waiting() > 0) {
             if self.core.now_exact() >= end {
                 return;
@@ -319,20 +319,20 @@ enum When {
     After,
 }
 
-async fn lead(part: Rc<Part>, gate: Arc<Gate>, messages: Sender<Message>) {
+async fn drive(part: Rc<Part>, gate: Arc<StartBarrier>, messages: Sender<Message>) {
     let core = part.core.clone();
     part.ask(When::Before).await;
     part.start(gate.pass(&core).await);
-    core.spawn(tell(Rc::clone(&part), messages));
-    part.sent.given().await;
-    part.ended();
-    part.land().await;
+    core.spawn(report_seconds(Rc::clone(&part), messages));
+    part.sent.wait().await;
+    part.end_sending();
+    part.wait_for_echoes().await;
     part.ask(When::After).await;
     core.stop(Duration::ZERO);
 }
 
 /// Reports the counters once a second.
-async fn tell(part: Rc<Part>, messages: Sender<Message>) {
+async fn report_seconds(part: Rc<Part>, messages: Sender<Message>) {
     let mut next = part.begin.get();
     while part.end.get().is_none() {
         next = next + Duration::from_secs(1);
@@ -345,19 +345,19 @@ async fn tell(part: Rc<Part>, messages: Sender<Message>) {
 }
 
 /// Keeps a timer that is due soon, so that the engine notices when the thread was stalled and for how long.
-async fn beat(core: Core) {
+async fn keep_stall_timer(core: Core) {
     loop {
-        core.sleep(BEAT).await;
+        core.sleep(STALL_CHECK_INTERVAL).await;
     }
 }
 
 /// Stops sending when the run is interrupted; its results are still reported within the grace period.
 async fn end_early(part: Rc<Part>) {
     part.core.stopped().await;
-    part.ended();
+    part.end_sending();
 }
 
-fn open(core: &Core, task: &Task, number: u16) -> Result<Datagram, Error> {
+fn open(core: &Core, task: &RunContext, number: u16) -> Result<Datagram, Error> {
     let path = task.path_of(number);
     let source = task.plan.options.sources.nth(number.into());
     let address = path::bind_address(source, path, task.target.ip());

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use onrush_engine::bind_to_interface;
 use serde::Serialize;
 
-use super::link::{Hop, Link};
+use super::link::{Link, Route};
 use super::plan::Options;
 use crate::pace::error::Error;
 use crate::plan::reach::unspecified;
@@ -15,14 +15,14 @@ use crate::plan::reach::unspecified;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Path {
     pub(crate) link: Link,
-    pub(crate) hop: Hop,
-    pub(crate) bound: Bound,
+    pub(crate) hop: Route,
+    pub(crate) bound: Binding,
 }
 
 /// How a socket is bound to its interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Bound {
+pub enum Binding {
     /// The kernel sends and receives over this interface only (SO_BINDTOIFINDEX).
     Interface,
     /// The socket has the interface's address, and the routing table decides. Older kernels permit unprivileged users
@@ -41,8 +41,8 @@ impl Path {
         let tried = UdpSocket::bind((unspecified(target), 0))
             .and_then(|socket| bind_to_interface(&socket, link.index));
         let bound = match tried {
-            Ok(()) => Bound::Interface,
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Bound::Address,
+            Ok(()) => Binding::Interface,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Binding::Address,
             Err(error) => {
                 return Err(Error::Invalid(format!(
                     "cannot bind sockets to --interface {name}: {error}"
@@ -56,14 +56,14 @@ impl Path {
 /// Returns the address to bind a socket to: `source`, or the address of its path.
 pub(crate) fn bind_address(source: Option<IpAddr>, path: Option<&Path>, target: IpAddr) -> IpAddr {
     let of_path = path
-        .filter(|path| path.bound == Bound::Address)
+        .filter(|path| path.bound == Binding::Address)
         .map(|path| path.hop.source);
     source.or(of_path).unwrap_or(unspecified(target))
 }
 
 /// Returns the index of the interface to bind a socket to, if any.
 pub(crate) fn bind_index(path: Option<&Path>) -> Option<u32> {
-    path.filter(|path| path.bound == Bound::Interface)
+    path.filter(|path| path.bound == Binding::Interface)
         .map(|path| path.link.index)
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn bind_index(path: Option<&Path>) -> Option<u32> {
 ///
 /// # Errors
 /// A source address of another machine, or no route to the target.
-pub(crate) fn asking(
+pub(crate) fn report_socket(
     options: &Options,
     path: Option<&Path>,
     number: u64,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use onrush_engine::Io;
 use onrush_packet::header::HEADER_BYTES;
 
-use super::departure::Departure;
+use super::departure::SendMode;
 use super::limits::{FRAME_FLOWS_MAX, INTERFACES_MAX};
 use super::size::Sizes;
 use crate::limits::{
@@ -21,19 +21,19 @@ use crate::plan::reach::Sources;
 
 /// Direction of datagrams.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum Direction {
     /// To the target, which counts them if it is an Onrush sink.
     OneWay,
     /// To an echo and back.
     RoundTrip,
 }
 
-impl Way {
+impl Direction {
     /// Returns the name in results.
     pub fn name(self) -> &'static str {
         match self {
-            Way::OneWay => "one_way",
-            Way::RoundTrip => "round_trip",
+            Direction::OneWay => "one_way",
+            Direction::RoundTrip => "round_trip",
         }
     }
 }
@@ -44,7 +44,7 @@ pub struct Options {
     /// Destination of the datagrams.
     pub target: Target,
     /// Direction; `None` follows the target's report.
-    pub way: Option<Way>,
+    pub direction: Option<Direction>,
     /// Sockets, each with its own port.
     pub flows: usize,
     /// Number of threads, each with its own core.
@@ -63,7 +63,7 @@ pub struct Options {
     /// Bytes of payload.
     pub sizes: Sizes,
     /// How they are sent.
-    pub departure: Departure,
+    pub departure: SendMode,
     /// Outstanding datagrams of each socket in a closed loop of round trips.
     pub depth: u64,
     /// Timeout of echoes.
@@ -81,7 +81,7 @@ impl Options {
     pub fn new(target: Target) -> Options {
         Options {
             target,
-            way: None,
+            direction: None,
             flows: 1,
             threads: 1,
             cpus: Vec::new(),
@@ -90,7 +90,7 @@ impl Options {
             stop: Stop::default(),
             pace: Pace::Closed,
             sizes: Sizes::one(64),
-            departure: Departure::default(),
+            departure: SendMode::default(),
             depth: 1,
             timeout: ECHO_TIMEOUT_DEFAULT,
             sources: Sources::default(),
@@ -115,7 +115,7 @@ impl Plan {
     /// [`Error::Invalid`] with the reason and a remedy.
     pub fn new(options: Options) -> Result<Plan, Error> {
         check(&options).map_err(Error::Invalid)?;
-        let rate = options.pace.rate_asked(options.flows as u64);
+        let rate = options.pace.target_rate(options.flows as u64);
         Ok(Plan { options, rate })
     }
 
@@ -167,10 +167,10 @@ impl Plan {
     /// Returns the number of datagrams that a flow sends at once: a message, or the frames of a call.
     pub(crate) fn turn(&self) -> u64 {
         match self.options.departure {
-            Departure::Single | Departure::Batch | Departure::Offload => self.segments() as u64,
-            Departure::Xdp => {
+            SendMode::Single | SendMode::Batch | SendMode::Offload => self.segments() as u64,
+            SendMode::Xdp => {
                 let rate = self.rate.map(|rate| rate / self.options.flows as f64);
-                let most = Departure::Xdp.turn(self.options.sizes.largest(), rate);
+                let most = SendMode::Xdp.turn(self.options.sizes.largest(), rate);
                 let flows = self.options.flows as u64;
                 let count = self.options.stop.count.map(|count| count / flows);
                 most.min(count.unwrap_or(u64::MAX).max(1))
@@ -182,8 +182,8 @@ impl Plan {
     /// merged by the receiver (UDP_GRO, with the limit of UDP_SEGMENT).
     pub(crate) fn per_packet(&self) -> u64 {
         match self.options.departure {
-            Departure::Single | Departure::Batch | Departure::Offload => self.segments() as u64,
-            Departure::Xdp => SEGMENTS_MAX as u64,
+            SendMode::Single | SendMode::Batch | SendMode::Offload => self.segments() as u64,
+            SendMode::Xdp => SEGMENTS_MAX as u64,
         }
     }
 
@@ -237,7 +237,7 @@ fn check(options: &Options) -> Result<(), String> {
             options.sizes
         ));
     }
-    if options.departure == Departure::Offload && options.sizes.only().is_none() {
+    if options.departure == SendMode::Offload && options.sizes.constant().is_none() {
         return Err(format!(
             "--send offload splits a message into datagrams of one size, but {} are several sizes: use one size, or \
              --send batch",
@@ -245,7 +245,7 @@ fn check(options: &Options) -> Result<(), String> {
         ));
     }
     check_interfaces(options)?;
-    if options.departure == Departure::Xdp {
+    if options.departure == SendMode::Xdp {
         check_frames(options)?;
     }
     check_pace(&options.pace)?;
@@ -299,13 +299,13 @@ fn check_frames(options: &Options) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    if options.way == Some(Way::RoundTrip) {
+    if options.direction == Some(Direction::RoundTrip) {
         return Err(
             "--via xdp is one-way: leave --round-trip out, or leave --via xdp out for round trips"
                 .to_owned(),
         );
     }
-    if options.sizes.only().is_none() {
+    if options.sizes.constant().is_none() {
         return Err(format!(
             "--via xdp sends frames of one size, but {} are several sizes: use one, such as 64",
             options.sizes
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn contradicting_options_are_refused() {
         let two = Options {
             threads: 2,
             ..options()
@@ -352,7 +352,7 @@ mod tests {
         assert!(refused(hasty).contains("a timeout of 0"));
         let sizes = Options {
             sizes: Sizes::parse("64-100").unwrap(),
-            departure: Departure::Offload,
+            departure: SendMode::Offload,
             ..options()
         };
         assert!(refused(sizes).contains("use one size"));
@@ -375,10 +375,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_of_interfaces_and_frames_is_refused() {
+    fn contradicting_frame_options_are_refused() {
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let frames = Options {
-            departure: Departure::Xdp,
+            departure: SendMode::Xdp,
             interfaces: names(&["a"]),
             ..options()
         };
@@ -393,7 +393,7 @@ mod tests {
             ),
             (
                 Options {
-                    way: Some(Way::RoundTrip),
+                    direction: Some(Direction::RoundTrip),
                     ..frames.clone()
                 },
                 "is one-way",
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_its_way_is_bounded_for_all_flows_together() {
+    fn outstanding_datagrams_are_limited() {
         let pace = Pace::rate(std::num::NonZeroU64::new(1000).unwrap());
         let of = |flows| {
             let pace = pace.clone();
@@ -468,7 +468,7 @@ mod tests {
     #[test]
     fn a_message_is_no_more_than_was_asked_for() {
         let mut few = Options {
-            departure: Departure::Offload,
+            departure: SendMode::Offload,
             ..options()
         };
         few.stop.count = Some(10);

@@ -5,33 +5,33 @@ use std::time::Duration;
 
 use onrush_engine::{Io, Segmentation};
 use onrush_measure::histogram::Histogram;
-use onrush_packet::tally::Tally;
+use onrush_packet::tally::FlowCounters;
 use serde::Serialize;
 
-use super::account::{Facts, Losses};
 use super::counts::{Counts, PacketTimes, Unsent};
-use super::departure::Departure;
-use super::far::Far;
+use super::departure::SendMode;
+use super::far::TargetReports;
 use super::kernel::{InterfaceCounters, KernelCounters};
+use super::loss::{Facts, Losses};
 use super::origin::{self, Origin};
 use super::part::Outcome;
-use super::plan::Way;
+use super::plan::Direction;
 use super::run::Second;
-use super::task::Task;
+use super::task::RunContext;
 use super::verdict;
 use crate::pace::target::lookup::Lookup;
 use crate::pace::wall_clock::WallTime;
 use crate::record::figures::Figures;
 use crate::record::host::HostTime;
+use crate::record::incomplete_waits::IncompleteWaits;
 use crate::record::provenance;
 use crate::record::times::Times;
-use crate::record::unanswered::Unanswered;
 use crate::report::latency::Latency;
 use crate::verdict::Verdict;
 use crate::verdict::threshold::{self, Threshold};
 
-pub(crate) struct Found<'a> {
-    pub(crate) task: &'a Task,
+pub(crate) struct ReportInputs<'a> {
+    pub(crate) task: &'a RunContext,
     pub(crate) io: Io,
     pub(crate) outcomes: &'a [Outcome],
     pub(crate) seconds: Vec<Second>,
@@ -53,7 +53,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dns: Vec<Lookup>,
     /// `one_way` or `round_trip`.
-    pub way: &'static str,
+    pub direction: &'static str,
     /// Bytes of payload, as given by the user.
     pub size: String,
     /// How they were sent: `single`, `batch`, `offload` or `xdp`.
@@ -142,7 +142,7 @@ pub struct Report {
     /// Figures of each second.
     pub seconds: Vec<SecondRow>,
     /// Results of thresholds.
-    pub thresholds: Vec<threshold::Outcome>,
+    pub thresholds: Vec<threshold::JudgedThreshold>,
     /// Whether the figures are valid.
     pub verdict: Verdict,
     #[serde(skip)]
@@ -165,8 +165,8 @@ struct Sum {
     times: PacketTimes,
     unsent: Unsent,
     skipped: u64,
-    echoes: Tally,
-    far: Option<Far>,
+    echoes: FlowCounters,
+    far: Option<TargetReports>,
 }
 
 fn sum(outcomes: &[Outcome]) -> Sum {
@@ -175,9 +175,9 @@ fn sum(outcomes: &[Outcome]) -> Sum {
         times: PacketTimes::default(),
         unsent: Unsent::default(),
         skipped: 0,
-        echoes: Tally::default(),
+        echoes: FlowCounters::default(),
         // Unknown if the report of one flow is missing.
-        far: Far::of(outcomes.iter().flat_map(|outcome| &outcome.flows)),
+        far: TargetReports::of(outcomes.iter().flat_map(|outcome| &outcome.flows)),
     };
     for outcome in outcomes {
         sum.counts.add(&outcome.counts);
@@ -190,11 +190,11 @@ fn sum(outcomes: &[Outcome]) -> Sum {
 }
 
 impl Report {
-    pub(crate) fn new(found: Found<'_>) -> Report {
+    pub(crate) fn new(found: ReportInputs<'_>) -> Report {
         let elapsed = found.outcomes.iter().map(|outcome| outcome.elapsed).max();
         let elapsed = elapsed.unwrap_or_default();
         let sum = sum(found.outcomes);
-        let mut report = asked(&found);
+        let mut report = with_options(&found);
         report.duration_s = rounded(elapsed.as_secs_f64());
         report.began_unix_s = found.began.map(|began| began.nanoseconds() as f64 / 1e9);
         report.seconds = found.seconds.iter().map(row).collect();
@@ -214,15 +214,15 @@ impl Report {
     }
 
     /// Sets the figures of sent, received and lost datagrams.
-    fn counted(&mut self, sum: &Sum, found: &Found<'_>, elapsed: Duration) {
-        let way = found.task.way;
+    fn counted(&mut self, sum: &Sum, found: &ReportInputs<'_>, elapsed: Duration) {
+        let way = found.task.direction;
         let per_second = |count: u64| match elapsed.is_zero() {
             true => 0.0,
             false => rounded(count as f64 / elapsed.as_secs_f64()),
         };
         let end = match way {
-            Way::OneWay => sum.far.map(|far| far.tally),
-            Way::RoundTrip => Some(sum.echoes),
+            Direction::OneWay => sum.far.map(|far| far.tally),
+            Direction::RoundTrip => Some(sum.echoes),
         };
         self.sent = sum.counts.sent;
         self.sent_bytes = sum.counts.sent_bytes;
@@ -241,17 +241,17 @@ impl Report {
         self.too_late = end.map(|end| end.too_late);
         let departure = found.task.plan.options.departure;
         // Frames have no send time.
-        let has_jitter = |end: &Tally| end.received > 1 && departure != Departure::Xdp;
+        let has_jitter = |end: &FlowCounters| end.received > 1 && departure != SendMode::Xdp;
         let jitter = end.filter(has_jitter).map(|end| end.jitter);
         self.jitter_us = jitter.map(|jitter| rounded(jitter / 1e3));
         self.foreign = sum.counts.foreign;
         self.losses = Losses::of(&Facts {
-            way,
+            direction: way,
             sent: sum.counts.sent,
             per_packet: found.task.plan.per_packet(),
             received,
-            far_received: sum.far.map(|far| far.tally.received),
-            far_dropped: sum.far.map_or(0, |far| far.dropped),
+            target_received: sum.far.map(|far| far.tally.received),
+            target_dropped: sum.far.map_or(0, |far| far.dropped),
             own_receive_buffer: found.kernel.receive_buffer,
             interfaces: interface_drops(found, &sum.unsent),
             backlog: found.kernel.backlog,
@@ -283,7 +283,7 @@ impl Report {
             ..Times::default()
         };
         Figures {
-            unanswered: Unanswered {
+            unanswered: IncompleteWaits {
                 response: self.lost(&self.times.response),
                 service: self.lost(&self.times.service),
             },
@@ -307,8 +307,8 @@ impl Report {
     }
 
     /// Evaluates a threshold. One about received datagrams is undecided if their number is unknown.
-    pub fn judge(&self, condition: &Threshold) -> threshold::Outcome {
-        if !self.is_counted() && condition.is_about_receipt() {
+    pub fn judge(&self, condition: &Threshold) -> threshold::JudgedThreshold {
+        if !self.is_counted() && condition.needs_receipt_counts() {
             return condition.undecided("the number of received datagrams is not known".to_owned());
         }
         condition.judge(&self.figures())
@@ -336,17 +336,17 @@ impl Report {
 }
 
 /// Creates a report with the options only.
-fn asked(found: &Found<'_>) -> Report {
+fn with_options(found: &ReportInputs<'_>) -> Report {
     let task = found.task;
     let options = &task.plan.options;
     let by_engine = |outcome: &Outcome| outcome.segmentation == Segmentation::Engine;
-    let is_offload = options.departure == Departure::Offload;
+    let is_offload = options.departure == SendMode::Offload;
     Report {
         kind: "packets",
         url: options.target.url.clone(),
         address: task.target.to_string(),
         dns: task.lookup.iter().cloned().collect(),
-        way: task.way.name(),
+        direction: task.direction.name(),
         size: options.sizes.to_string(),
         departure: options.departure.name(),
         datagrams_per_message: task.plan.segments() as u64,
@@ -368,11 +368,11 @@ fn asked(found: &Found<'_>) -> Report {
 }
 
 /// Returns the sent packets that interfaces dropped. An interface also counts refused frames as dropped.
-fn interface_drops(found: &Found<'_>, unsent: &Unsent) -> u64 {
+fn interface_drops(found: &ReportInputs<'_>, unsent: &Unsent) -> u64 {
     let drops = found.kernel.interface_drops();
     match found.task.plan.options.departure {
-        Departure::Single | Departure::Batch | Departure::Offload => drops,
-        Departure::Xdp => drops.saturating_sub(unsent.count()),
+        SendMode::Single | SendMode::Batch | SendMode::Offload => drops,
+        SendMode::Xdp => drops.saturating_sub(unsent.count()),
     }
 }
 

@@ -10,21 +10,21 @@ use std::time::Duration;
 use onrush_engine::{Choice, Cores, Handle, Setup, cpu};
 use onrush_measure::units;
 use onrush_packet::header::Flow;
-use onrush_packet::report::{REPORT_BYTES, Report as FarReport, Role, question};
+use onrush_packet::report::{REPORT_BYTES, Report as FarReport, Role, report_request};
 
 use super::counts::Counts;
-use super::departure::Departure;
+use super::departure::SendMode;
 use super::frames;
 use super::kernel::KernelCounters;
 use super::part::{Message, Outcome, run_core};
 use super::path::{self, Path};
-use super::plan::{Plan, Way};
-use super::report::{Found, Report};
-use super::task::{FarEnd, Task};
-use crate::limits::{QUESTIONS_MAX, REPORT_TIMEOUT, SOFT_STOP};
+use super::plan::{Direction, Plan};
+use super::report::{Report, ReportInputs};
+use super::task::{RunContext, TargetCapability};
+use crate::limits::{REPORT_REQUESTS_MAX, REPORT_TIMEOUT, SOFT_STOP};
 use crate::pace::error::Error;
-use crate::pace::gate::Gate;
-use crate::pace::target::Place;
+use crate::pace::gate::StartBarrier;
+use crate::pace::target::TargetAddress;
 use crate::pace::target::lookup::Lookup;
 use crate::pace::wall_clock::WallTime;
 use crate::record::host::HostTime;
@@ -34,13 +34,13 @@ use crate::record::host::HostTime;
 /// # Errors
 /// If the target's name cannot be resolved, nothing listens there, it does not match the options, or this machine does
 /// not permit them.
-pub fn start(mut plan: Plan) -> Result<Running, Error> {
+pub fn start(mut plan: Plan) -> Result<RunHandle, Error> {
     let options = &plan.options;
     cpu::check(&options.cpus).map_err(Error::Invalid)?;
     let choice = onrush_engine::choose(options.io).map_err(Error::Invalid)?;
     let (target, lookup) = resolve(&plan)?;
     let run = (WallTime::now().nanoseconds() ^ u64::from(std::process::id()) << 20) as u32;
-    plan.options.sources = plan.options.sources.of_family_of(&target);
+    plan.options.sources = plan.options.sources.same_family(&target);
     let options = &plan.options;
     let by = |name: &String| Path::by(name, target.ip());
     let paths: Vec<Path> = options
@@ -49,8 +49,8 @@ pub fn start(mut plan: Plan) -> Result<Running, Error> {
         .map(by)
         .collect::<Result<_, _>>()?;
     let neighbours = match options.departure {
-        Departure::Single | Departure::Batch | Departure::Offload => Vec::new(),
-        Departure::Xdp => frames::prepare(options, &paths, target, run)?,
+        SendMode::Single | SendMode::Batch | SendMode::Offload => Vec::new(),
+        SendMode::Xdp => frames::prepare(options, &paths, target, run)?,
     };
     let (way, far) = far_end(&plan, &paths, target, run)?;
     let setup = Setup {
@@ -62,11 +62,11 @@ pub fn start(mut plan: Plan) -> Result<Running, Error> {
             })
             .collect(),
     };
-    let gate = Arc::new(Gate::new(options.threads, None));
-    let task = Arc::new(Task {
+    let gate = Arc::new(StartBarrier::new(options.threads, None));
+    let task = Arc::new(RunContext {
         plan,
-        way,
-        far,
+        direction: way,
+        capability: far,
         target,
         lookup,
         paths,
@@ -79,7 +79,7 @@ pub fn start(mut plan: Plan) -> Result<Running, Error> {
     let main = move |core| run_core(&core, &their_task, &their_gate, &sender);
     let cores = onrush_engine::start(&setup, main)
         .map_err(|error| Error::Invalid(format!("cannot start the threads: {error}")))?;
-    Ok(Running {
+    Ok(RunHandle {
         cores,
         messages,
         task,
@@ -92,9 +92,9 @@ pub fn start(mut plan: Plan) -> Result<Running, Error> {
 
 fn resolve(plan: &Plan) -> Result<(SocketAddr, Option<Lookup>), Error> {
     let Plan { options, .. } = plan;
-    let is_fit = |address: &SocketAddr| options.sources.has_family_of(address);
+    let is_fit = |address: &SocketAddr| options.sources.supports(address);
     let url = &options.target.url;
-    if let Place::Unix(_) = options.target.place {
+    if let TargetAddress::Unix(_) = options.target.place {
         return Err(Error::Invalid(format!(
             "{url} is a Unix socket, but datagrams use UDP: expected udp://HOST:PORT"
         )));
@@ -115,38 +115,39 @@ fn far_end(
     paths: &[Path],
     target: SocketAddr,
     run: u32,
-) -> Result<(Way, FarEnd), Error> {
-    let far = greet(plan, paths, target, run)?;
-    let wanted = plan.options.way;
+) -> Result<(Direction, TargetCapability), Error> {
+    let far = probe(plan, paths, target, run)?;
+    let wanted = plan.options.direction;
     let url = &plan.options.target.url;
     match (far, wanted) {
-        (Some(Greeting::Reports(Role::Sink)), None | Some(Way::OneWay)) => {
-            Ok((Way::OneWay, FarEnd::Reports))
+        (Some(TargetResponse::Reports(Role::Sink)), None | Some(Direction::OneWay)) => {
+            Ok((Direction::OneWay, TargetCapability::Reports))
         }
-        (Some(Greeting::Reports(Role::Sink)), Some(Way::RoundTrip)) => {
+        (Some(TargetResponse::Reports(Role::Sink)), Some(Direction::RoundTrip)) => {
             Err(Error::Invalid(format!(
                 "{url} is a sink, which sends nothing back: leave out --round-trip, or run onrush serve --echo there"
             )))
         }
-        (Some(Greeting::Reports(Role::Echo) | Greeting::Echoes), None)
-            if plan.options.departure == Departure::Xdp =>
+        (Some(TargetResponse::Reports(Role::Echo) | TargetResponse::Echoes), None)
+            if plan.options.departure == SendMode::Xdp =>
         {
             Err(Error::Invalid(format!(
                 "{url} is an echo, but --via xdp is one-way: run onrush serve --sink there, or leave --via xdp out"
             )))
         }
-        (Some(Greeting::Reports(Role::Echo)), None | Some(Way::RoundTrip)) => {
-            Ok((Way::RoundTrip, FarEnd::Reports))
+        (Some(TargetResponse::Reports(Role::Echo)), None | Some(Direction::RoundTrip)) => {
+            Ok((Direction::RoundTrip, TargetCapability::Reports))
         }
-        (Some(Greeting::Echoes), None | Some(Way::RoundTrip)) => {
-            Ok((Way::RoundTrip, FarEnd::Silent))
+        (Some(TargetResponse::Echoes), None | Some(Direction::RoundTrip)) => {
+            Ok((Direction::RoundTrip, TargetCapability::Silent))
         }
-        (Some(Greeting::Reports(Role::Echo) | Greeting::Echoes), Some(Way::OneWay)) => {
-            Err(Error::Invalid(format!(
-                "{url} is an echo, which sends everything back: leave out --one-way, or run onrush serve --sink there"
-            )))
-        }
-        (None, Some(way)) => Ok((way, FarEnd::Silent)),
+        (
+            Some(TargetResponse::Reports(Role::Echo) | TargetResponse::Echoes),
+            Some(Direction::OneWay),
+        ) => Err(Error::Invalid(format!(
+            "{url} is an echo, which sends everything back: leave out --one-way, or run onrush serve --sink there"
+        ))),
+        (None, Some(way)) => Ok((way, TargetCapability::Silent)),
         (None, None) => Err(Error::Invalid(format!(
             "{url} does not report whether it counts datagrams or sends them back: start onrush serve --sink or --echo \
              there, or pass --one-way or --round-trip"
@@ -155,23 +156,23 @@ fn far_end(
 }
 
 /// Response of the target to the first report request.
-enum Greeting {
+enum TargetResponse {
     Reports(Role),
     /// A plain echo, which returned the request.
     Echoes,
 }
 
 /// Sends report requests until there is a response; `None` without one.
-fn greet(
+fn probe(
     plan: &Plan,
     paths: &[Path],
     target: SocketAddr,
     run: u32,
-) -> Result<Option<Greeting>, Error> {
+) -> Result<Option<TargetResponse>, Error> {
     let failed = |what: &str, error: std::io::Error| {
         Error::Invalid(format!("datagrams to {target} cannot be {what}: {error}"))
     };
-    let socket = path::asking(&plan.options, paths.first(), 0, target)?;
+    let socket = path::report_socket(&plan.options, paths.first(), 0, target)?;
     let timeout = Some(REPORT_TIMEOUT / 2);
     socket
         .set_read_timeout(timeout)
@@ -181,8 +182,8 @@ fn greet(
         number: u16::MAX,
     };
     let mut bytes = [0; REPORT_BYTES + 1];
-    for number in 0..QUESTIONS_MAX {
-        let asked = question(flow, number);
+    for number in 0..REPORT_REQUESTS_MAX {
+        let asked = report_request(flow, number);
         let received = socket.send(&asked).and_then(|_| socket.recv(&mut bytes));
         let datagram = match received {
             Ok(count) => &bytes[..count],
@@ -199,31 +200,31 @@ fn greet(
             Err(error) => return Err(failed("sent", error)),
         };
         if datagram == asked {
-            return Ok(Some(Greeting::Echoes));
+            return Ok(Some(TargetResponse::Echoes));
         }
         if let Some(report) = FarReport::read(datagram).filter(|report| report.flow == flow) {
-            return Ok(Some(Greeting::Reports(report.role)));
+            return Ok(Some(TargetResponse::Reports(report.role)));
         }
     }
     Ok(None)
 }
 
 /// A run in progress.
-pub struct Running {
+pub struct RunHandle {
     cores: Cores<Result<Outcome, String>>,
     messages: Receiver<Message>,
-    task: Arc<Task>,
+    task: Arc<RunContext>,
     choice: Choice,
-    gate: Arc<Gate>,
+    gate: Arc<StartBarrier>,
     host: HostTime,
     kernel: KernelCounters,
 }
 
 /// Ends a run early, from any thread.
 #[derive(Clone)]
-pub struct Stopper(Vec<Handle>);
+pub struct StopHandle(Vec<Handle>);
 
-impl Stopper {
+impl StopHandle {
     /// Stops sending and reports what was measured.
     pub fn stop(&self) {
         self.0.iter().for_each(|handle| handle.stop(SOFT_STOP));
@@ -243,22 +244,24 @@ pub struct Second {
     pub missing: u64,
 }
 
-impl Running {
+impl RunHandle {
     /// Describes the run in one line.
     pub fn headline(&self) -> String {
-        let Task {
+        let RunContext {
             plan,
-            way,
-            far,
+            direction: way,
+            capability: far,
             target,
             ..
         } = &*self.task;
         let options = &plan.options;
         let far = match (way, far) {
-            (Way::OneWay, FarEnd::Reports) => "to a sink that counts them",
-            (Way::OneWay, FarEnd::Silent) => "one way, to a target that sends nothing",
-            (Way::RoundTrip, FarEnd::Reports) => "to an echo that counts them",
-            (Way::RoundTrip, FarEnd::Silent) => "to an echo",
+            (Direction::OneWay, TargetCapability::Reports) => "to a sink that counts them",
+            (Direction::OneWay, TargetCapability::Silent) => {
+                "one way, to a target that sends nothing"
+            }
+            (Direction::RoundTrip, TargetCapability::Reports) => "to an echo that counts them",
+            (Direction::RoundTrip, TargetCapability::Silent) => "to an echo",
         };
         format!(
             "{} at {target}: datagrams of {} bytes {far}, {} over {}, {} ({})",
@@ -272,8 +275,8 @@ impl Running {
     }
 
     /// Returns a handle that ends this run early.
-    pub fn stopper(&self) -> Stopper {
-        Stopper(self.cores.handles())
+    pub fn stopper(&self) -> StopHandle {
+        StopHandle(self.cores.handles())
     }
 
     /// Waits for the end and calls `show` with the figures of each second.
@@ -293,19 +296,19 @@ impl Running {
                 continue;
             }
             let now = sum(&last);
-            let second = second(elapsed, &now, &before, self.task.way);
+            let second = second(elapsed, &now, &before, self.task.direction);
             show(&second);
             seconds.push(second);
             before = now;
         }
         let outcomes: Result<Vec<Outcome>, String> = self.cores.join().into_iter().collect();
         let outcomes = outcomes.map_err(Error::Invalid)?;
-        Ok(Report::new(Found {
+        Ok(Report::new(ReportInputs {
             task: &self.task,
             io: self.choice.io,
             outcomes: &outcomes,
             seconds,
-            began: self.gate.began(),
+            began: self.gate.started_at(),
             host: (self.host, HostTime::now()),
             kernel: KernelCounters::now().since(&self.kernel),
         }))
@@ -318,14 +321,14 @@ fn sum(counts: &[Counts]) -> Counts {
     sum
 }
 
-fn second(elapsed: Duration, now: &Counts, before: &Counts, way: Way) -> Second {
+fn second(elapsed: Duration, now: &Counts, before: &Counts, way: Direction) -> Second {
     Second {
         t: elapsed.as_secs_f64(),
         sent: now.sent.saturating_sub(before.sent),
         received: now.received.saturating_sub(before.received),
         missing: match way {
-            Way::OneWay => 0,
-            Way::RoundTrip => now.sent.saturating_sub(now.received),
+            Direction::OneWay => 0,
+            Direction::RoundTrip => now.sent.saturating_sub(now.received),
         },
     }
 }

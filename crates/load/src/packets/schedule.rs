@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_as_many_leave_as_go_until_the_end() {
+    fn closed_loop_sends_until_end() {
         let stop = Stop {
             after: Some(Duration::from_millis(10)),
             count: Some(40),

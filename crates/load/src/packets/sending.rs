@@ -12,12 +12,12 @@ use onrush_packet::header::{HEADER_BYTES, Header};
 use super::size::Sizes;
 
 /// Messages of one call.
-pub(super) struct Sending {
+pub(super) struct SendBuffers {
     batch: SendBatch,
     /// One buffer per message; a message occupies its end. Invariant: while `batch` is empty, there are no other
     /// references to them.
     memory: Box<[Rc<[u8]>]>,
-    loaded: VecDeque<Loaded>,
+    loaded: VecDeque<UnsentMessage>,
     segments: usize,
     sizes: Sizes,
     random: Random,
@@ -25,17 +25,22 @@ pub(super) struct Sending {
 
 /// Unsent datagrams of one message, and the bytes of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Loaded {
+struct UnsentMessage {
     count: u64,
     size: u64,
 }
 
-impl Sending {
+impl SendBuffers {
     /// For calls of up to `messages` messages of `segments` datagrams each.
-    pub(super) fn new(messages: usize, segments: usize, sizes: &Sizes, random: Random) -> Sending {
+    pub(super) fn new(
+        messages: usize,
+        segments: usize,
+        sizes: &Sizes,
+        random: Random,
+    ) -> SendBuffers {
         let bytes = usize::from(sizes.largest()) * segments;
         let pattern: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
-        Sending {
+        SendBuffers {
             batch: SendBatch::default(),
             memory: (0..messages).map(|_| Rc::from(&pattern[..])).collect(),
             loaded: VecDeque::with_capacity(messages),
@@ -86,7 +91,7 @@ impl Sending {
                 segment: NonZeroU16::new(size as u16).filter(|_| segments > 1),
                 ..Message::new(Part::Shared(Rc::clone(memory), start))
             };
-            self.loaded.push_back(Loaded {
+            self.loaded.push_back(UnsentMessage {
                 count: segments,
                 size: size as u64,
             });
@@ -97,7 +102,7 @@ impl Sending {
     }
 
     /// Records that `count` datagrams were sent; returns their bytes.
-    pub(super) fn have_left(&mut self, count: u64) -> u64 {
+    pub(super) fn count_sent(&mut self, count: u64) -> u64 {
         let mut left = count;
         let mut bytes = 0;
         while let Some(first) = self.loaded.front_mut().filter(|_| left > 0) {
@@ -131,25 +136,25 @@ mod tests {
     };
 
     #[test]
-    fn what_has_left_is_counted_message_by_message() {
+    fn sent_datagrams_are_counted_by_message() {
         let sizes = Sizes::parse("100").unwrap();
-        let mut sending = Sending::new(3, 4, &sizes, Random::new(0));
+        let mut sending = SendBuffers::new(3, 4, &sizes, Random::new(0));
         assert_eq!(sending.most(), 12);
         assert_eq!(sending.load(HEADER, 0, 10), 10);
         assert_eq!(sending.batch().len(), 3);
-        assert_eq!(sending.have_left(5), 500);
+        assert_eq!(sending.count_sent(5), 500);
         assert_eq!(sending.refused(), 3, "the rest of the second message");
-        assert_eq!(sending.have_left(2), 200);
+        assert_eq!(sending.count_sent(2), 200);
         assert_eq!(sending.refused(), 0);
     }
 
     #[test]
     fn memory_is_used_again_when_the_batch_is_empty() {
         let sizes = Sizes::parse("20,30").unwrap();
-        let mut sending = Sending::new(2, 1, &sizes, Random::new(0));
+        let mut sending = SendBuffers::new(2, 1, &sizes, Random::new(0));
         for first in [0, 2] {
             assert_eq!(sending.load(HEADER, first, 9), 2);
-            assert_eq!(sending.have_left(2), 50);
+            assert_eq!(sending.count_sent(2), 50);
             sending.batch().clear();
         }
     }

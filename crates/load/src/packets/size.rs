@@ -107,7 +107,7 @@ impl Sizes {
     }
 
     /// Returns the size of all datagrams, if they have one size.
-    pub fn only(&self) -> Option<u16> {
+    pub fn constant(&self) -> Option<u16> {
         match &self.kind {
             SizeKind::Listed(sizes) => sizes
                 .iter()
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_named() {
+    fn invalid_sizes_are_refused() {
         for (text, part) in [
             ("0", "cannot identify a datagram"),
             ("65508", "more than UDP over IPv4 can carry"),
@@ -213,8 +213,8 @@ mod tests {
 
     #[test]
     fn one_size_is_known_as_such() {
-        assert_eq!(Sizes::parse("64,64").unwrap().only(), Some(64));
-        assert_eq!(Sizes::parse("64-65").unwrap().only(), None);
+        assert_eq!(Sizes::parse("64,64").unwrap().constant(), Some(64));
+        assert_eq!(Sizes::parse("64-65").unwrap().constant(), None);
         assert_eq!(Sizes::parse("64-1400").unwrap().largest(), 1400);
     }
 }

@@ -3,18 +3,18 @@
 use std::net::SocketAddr;
 
 use onrush_packet::report::Report;
-use onrush_packet::tally::Tally;
+use onrush_packet::tally::FlowCounters;
 
 use super::path::Path;
-use super::plan::{Plan, Way};
+use super::plan::{Direction, Plan};
 use crate::pace::target::lookup::Lookup;
 
 /// Data shared by all cores of a run.
 #[derive(Debug)]
-pub(crate) struct Task {
+pub(crate) struct RunContext {
     pub(crate) plan: Plan,
-    pub(crate) way: Way,
-    pub(crate) far: FarEnd,
+    pub(crate) direction: Direction,
+    pub(crate) capability: TargetCapability,
     pub(crate) target: SocketAddr,
     /// Resolution of the target's name.
     pub(crate) lookup: Option<Lookup>,
@@ -26,7 +26,7 @@ pub(crate) struct Task {
     pub(crate) run: u32,
 }
 
-impl Task {
+impl RunContext {
     pub(crate) fn path_of(&self, flow: u16) -> Option<&Path> {
         Some(&self.paths[self.plan.path_of(flow)?])
     }
@@ -34,7 +34,7 @@ impl Task {
 
 /// Capability of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum FarEnd {
+pub(crate) enum TargetCapability {
     /// It reports its counters.
     Reports,
     /// It does not report.
@@ -47,7 +47,7 @@ pub(crate) struct FlowOutcome {
     /// Source address of its datagrams.
     pub(crate) local: SocketAddr,
     pub(crate) sent: u64,
-    pub(crate) echoes: Tally,
+    pub(crate) echoes: FlowCounters,
     /// The target's reports before and after the run.
     pub(crate) reports: (Option<Report>, Option<Report>),
 }

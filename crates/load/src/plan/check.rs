@@ -11,9 +11,9 @@ use crate::limits::{
 };
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
-use crate::pace::target::{Place, Scheme};
+use crate::pace::target::{Scheme, TargetAddress};
 use crate::protocol::flight::ids_of;
-use crate::requests::mix::says_close;
+use crate::requests::mix::has_connection_close;
 
 pub(super) fn check(options: &Options) -> Result<(), String> {
     let Options {
@@ -89,7 +89,7 @@ fn check_streams(options: &Options) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    if options.target.scheme.is_grpc() && options.asks.cookies {
+    if options.target.scheme.is_grpc() && options.requests.cookies {
         return Err("gRPC calls have no cookies: leave --cookies out".to_owned());
     }
     if streams > 1 && matches!(options.pace, Pace::EachConnection(_)) {
@@ -103,9 +103,9 @@ fn check_streams(options: &Options) -> Result<(), String> {
 
 /// Refuses pipelined requests after one with `Connection: close` (RFC 9112 9.6).
 fn check_closing(options: &Options) -> Result<(), String> {
-    let mut requests = options.asks.requests.iter();
-    let closes =
-        says_close(&options.headers) || requests.any(|request| says_close(&request.headers));
+    let mut requests = options.requests.requests.iter();
+    let closes = has_connection_close(&options.headers)
+        || requests.any(|request| has_connection_close(&request.headers));
     match closes && options.pipeline > 1 {
         true => Err("a request with Connection: close is the last one of its connection: leave --pipeline or the \
             header out".to_owned()),
@@ -172,7 +172,7 @@ pub(super) fn check_shard(Shard { index, count }: Shard) -> Result<(), String> {
 }
 
 pub(super) fn check_pace(options: &Options) -> Result<(), String> {
-    let per_second = options.pace.rate_asked(options.connections as u64);
+    let per_second = options.pace.target_rate(options.connections as u64);
     if let Some(rate) = per_second
         && rate > RATE_MAX as f64
     {
@@ -204,7 +204,7 @@ pub(super) fn check_datagrams(options: &Options, bytes: usize) -> Result<(), Str
         ));
     }
     let place = options.reach.connect_to.as_ref();
-    if let Place::Unix(_) = place.unwrap_or(&options.target.place) {
+    if let TargetAddress::Unix(_) = place.unwrap_or(&options.target.place) {
         return Err(format!(
             "--udp needs an address and a port, but {url} is a Unix socket: use memcached://host:port, or leave --udp \
              out"

@@ -21,18 +21,18 @@ pub use source::Sources;
 use source::source_of;
 pub(crate) use source::unspecified;
 
-use crate::limits::{INTRODUCTION_BYTES_MAX, SOURCES_CHECKED_MAX};
+use crate::limits::{PROXY_HEADER_BYTES_MAX, SOURCES_CHECKED_MAX};
 use crate::pace::arrivals::Share;
 use crate::pace::error::Error;
 use crate::pace::target::lookup::Lookup;
-use crate::pace::target::{Place, Target};
+use crate::pace::target::{Target, TargetAddress};
 use crate::plan::{Plan, Shard};
 
 /// Connection settings: addresses, PROXY protocol and TLS.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Reach {
+pub struct ConnectOptions {
     /// Address to connect to instead of the URL's. `Host` and the TLS server name stay the URL's.
-    pub connect_to: Option<Place>,
+    pub connect_to: Option<TargetAddress>,
     /// Local addresses of the connections, round robin. Empty leaves the choice to the kernel.
     pub sources: Sources,
     /// Local ports of the connections. Each of several generators uses its share.
@@ -63,11 +63,11 @@ impl ProxyVersion {
     }
 }
 
-impl Reach {
+impl ConnectOptions {
     pub(crate) fn check(&self, target: &Target) -> Result<(), String> {
         let place = self.place(target);
         let comes_from = !self.sources.is_empty() || self.source_ports.is_some();
-        if let (true, Place::Unix(path)) = (comes_from, place) {
+        if let (true, TargetAddress::Unix(path)) = (comes_from, place) {
             return Err(format!(
                 "connections to the Unix socket {} have no source address: leave out --source and --source-ports",
                 path.display()
@@ -83,7 +83,7 @@ impl Reach {
         }
     }
 
-    fn place<'a>(&'a self, target: &'a Target) -> &'a Place {
+    fn place<'a>(&'a self, target: &'a Target) -> &'a TargetAddress {
         self.connect_to.as_ref().unwrap_or(&target.place)
     }
 
@@ -93,7 +93,7 @@ impl Reach {
     /// If there is none.
     pub(crate) fn resolve(&self, target: &Target) -> Result<(Address, Option<Lookup>), Error> {
         let place = self.place(target);
-        let (address, lookup) = place.resolve(|address| self.sources.has_family_of(address))?;
+        let (address, lookup) = place.resolve(|address| self.sources.supports(address))?;
         let address = address.ok_or_else(|| self.without_address(place))?;
         Ok((address, lookup))
     }
@@ -107,7 +107,7 @@ impl Reach {
         target: &Target,
     ) -> Result<(Vec<SocketAddr>, Option<Lookup>), Error> {
         let place = self.place(target);
-        let (fit, lookup) = place.resolve_all(|address| self.sources.has_family_of(address))?;
+        let (fit, lookup) = place.resolve_all(|address| self.sources.supports(address))?;
         match fit.is_empty() {
             false => Ok((fit, lookup)),
             true => Err(self.without_address(place)),
@@ -116,11 +116,11 @@ impl Reach {
 
     /// Returns the local address of the first datagram of generator `shard` to `target`.
     pub(crate) fn source_of_datagrams(&self, target: &SocketAddr, shard: Shard) -> SocketAddr {
-        let sources = self.sources.of_family_of(target);
+        let sources = self.sources.same_family(target);
         source_of(sources.nth(shard.index), target)
     }
 
-    fn without_address(&self, place: &Place) -> Error {
+    fn without_address(&self, place: &TargetAddress) -> Error {
         Error::Invalid(format!(
             "{place} has no address of the address family of --source {}: give source addresses of the other family, \
              IPv4 or IPv6",
@@ -163,7 +163,7 @@ pub(crate) fn check_host(plan: &Plan, address: &Address) -> Result<(), Error> {
     let Address::Tcp(target) = address else {
         return Ok(());
     };
-    let sources = plan.options.reach.sources.of_family_of(target);
+    let sources = plan.options.reach.sources.same_family(target);
     let Shard { index, count } = plan.options.shard;
     let numbers = (index..).step_by(count as usize);
     let numbers = numbers.take(sources.count().min(SOURCES_CHECKED_MAX) as usize);
@@ -238,7 +238,7 @@ fn check_ports(
 
 /// Address, sources and ports of the connections of one core.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct ConnectionSource {
     address: Address,
     sources: Sources,
     ports: Option<RangeInclusive<u16>>,
@@ -249,13 +249,13 @@ pub(crate) struct Way {
     made: Cell<u64>,
 }
 
-impl Way {
-    pub(crate) fn new(plan: &Plan, core: usize, address: Address) -> Way {
+impl ConnectionSource {
+    pub(crate) fn new(plan: &Plan, core: usize, address: Address) -> ConnectionSource {
         let reach = &plan.options.reach;
         let shard = plan.options.shard;
-        Way {
+        ConnectionSource {
             sources: match &address {
-                Address::Tcp(address) => reach.sources.of_family_of(address),
+                Address::Tcp(address) => reach.sources.same_family(address),
                 Address::Unix(_) => Sources::default(),
             },
             address,
@@ -301,7 +301,7 @@ impl Way {
         let source = self.source();
         let stream = Stream::connect_from(core, &source, &self.address, Some(deadline)).await?;
         if let Some(version) = self.proxy_protocol {
-            stream.queue(introduction(version, &origin(&stream, &self.address)));
+            stream.queue(proxy_header(version, &origin(&stream, &self.address)));
         }
         Ok(stream)
     }
@@ -323,8 +323,8 @@ fn origin<'a>(stream: &Stream, address: &'a Address) -> Origin<'a> {
     }
 }
 
-fn introduction(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
-    let mut room = [0; INTRODUCTION_BYTES_MAX];
+fn proxy_header(version: ProxyVersion, origin: &Origin<'_>) -> Rc<[u8]> {
+    let mut room = [0; PROXY_HEADER_BYTES_MAX];
     let bytes = match version {
         ProxyVersion::V1 => write_v1(origin, &mut room),
         ProxyVersion::V2 => write_v2(origin, None, &mut room),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_connections_fit_as_there_are_ports_on_all_addresses() {
+    fn connections_are_limited_by_ports_of_all_addresses() {
         assert_eq!(ports((40000, 49999), 10_000, 0), Ok(()));
         assert_eq!(ports((40000, 49999), 30_000, 3), Ok(()));
         let refused = ports((40000, 49999), 30_001, 3).unwrap_err();
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_that_the_kernel_would_not_give_are_refused() {
+    fn ports_outside_ephemeral_range_are_refused() {
         for range in [(1024, 40000), (40000, 61000), (1, 2)] {
             let refused = ports(range, 1, 0).unwrap_err();
             assert!(
@@ -364,11 +364,11 @@ mod tests {
     }
 
     #[test]
-    fn generators_divide_the_ports_between_them_to_the_last() {
+    fn shards_divide_all_ports() {
         for (range, shards) in [(40000..=40009, 3), (1..=65535, 7), (5..=5, 1)] {
-            let reach = Reach {
+            let reach = ConnectOptions {
                 source_ports: Some(range.clone()),
-                ..Reach::default()
+                ..ConnectOptions::default()
             };
             let parts = (0..shards).map(|shard| reach.ports_of(shard, shards).unwrap());
             let all: Vec<u16> = parts.flatten().collect();
@@ -379,26 +379,26 @@ mod tests {
     #[test]
     fn a_unix_socket_has_no_sources() {
         let target = Target::parse("unix:/run/a.sock").unwrap();
-        let mut reach = Reach {
+        let mut reach = ConnectOptions {
             sources: Sources::parse("127.0.0.2").unwrap(),
-            ..Reach::default()
+            ..ConnectOptions::default()
         };
         let refused = reach.check(&target).unwrap_err();
         assert!(refused.contains("/run/a.sock"), "{refused}");
-        reach.connect_to = Some(Place::Tcp("127.0.0.1".to_owned(), 80));
+        reach.connect_to = Some(TargetAddress::Tcp("127.0.0.1".to_owned(), 80));
         assert_eq!(reach.check(&target), Ok(()));
     }
 
     #[test]
-    fn a_connection_to_a_unix_socket_introduces_itself_by_its_path() {
+    fn unix_socket_proxy_header_has_path() {
         let origin = Origin::Unix {
             source: b"",
             destination: b"/run/a.sock",
         };
         assert_eq!(
-            &*introduction(ProxyVersion::V1, &origin),
+            &*proxy_header(ProxyVersion::V1, &origin),
             b"PROXY UNKNOWN\r\n"
         );
-        assert_eq!(introduction(ProxyVersion::V2, &origin).len(), 16 + 2 * 108);
+        assert_eq!(proxy_header(ProxyVersion::V2, &origin).len(), 16 + 2 * 108);
     }
 }

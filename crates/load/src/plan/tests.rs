@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::requests::header::parse_header;
-use crate::requests::request::Last;
+use crate::requests::request::LastRequest;
 use std::num::NonZeroU64;
 
 /// One connection that requests `url` once; tests change what they need.
@@ -20,7 +20,7 @@ fn request(change: impl FnOnce(&mut Options)) -> String {
     let mut options = options("http://a:81/b?c");
     change(&mut options);
     Plan::new(options.clone()).unwrap();
-    String::from_utf8(mix(&options).unwrap().request(Last::No)).unwrap()
+    String::from_utf8(mix(&options).unwrap().request(LastRequest::No)).unwrap()
 }
 
 #[track_caller]
@@ -52,7 +52,7 @@ fn a_request_has_its_line_a_host_and_what_the_user_adds() {
 fn the_last_request_of_a_connection_asks_for_its_close() {
     let mix = mix(&options("http://a/")).unwrap();
     assert_eq!(
-        mix.request(Last::Yes),
+        mix.request(LastRequest::Yes),
         b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
     );
 }
@@ -117,7 +117,7 @@ fn generators_divide_connections_counts_and_rates_to_the_last() {
     assert_eq!(numbers, (0..11).collect::<Vec<_>>());
     assert_eq!(plans.each_ref().map(Plan::connections), [4, 4, 3]);
     assert_eq!(plans.each_ref().map(Plan::count), [34, 33, 33].map(Some));
-    let rates = plans.each_ref().map(Plan::rate_asked);
+    let rates = plans.each_ref().map(Plan::target_rate);
     assert_eq!(rates, [334, 333, 333].map(Some));
     let due = plans[0].due_within(Duration::from_secs(3));
     assert_eq!(due, Some(1000.0));
@@ -125,7 +125,7 @@ fn generators_divide_connections_counts_and_rates_to_the_last() {
         let five = |options: &mut Options| {
             options.pace = Pace::EachConnection(NonZeroU64::new(5).unwrap());
         };
-        part(index, five).rate_asked()
+        part(index, five).target_rate()
     });
     assert_eq!(each, [20, 20, 15].map(Some));
 }

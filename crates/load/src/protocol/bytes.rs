@@ -5,20 +5,20 @@ use std::sync::Arc;
 
 use crate::limits::ECHO_BYTES_DEFAULT;
 use crate::protocol::Protocol;
-use crate::protocol::echo::Bytes;
+use crate::protocol::echo::EchoPayload;
 
 /// Payload over TCP.
 #[derive(Clone, Copy, Debug)]
-pub struct Asks {
+pub struct PayloadOptions {
     /// Bytes per send.
     pub request: NonZeroUsize,
     /// Expected response.
-    pub response: Comes,
+    pub response: ExpectedResponse,
 }
 
 /// Expected response to sent bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Comes {
+pub enum ExpectedResponse {
     /// The same bytes, from an echo (RFC 862).
     Same,
     /// This many bytes of the pattern, from a responder.
@@ -27,23 +27,27 @@ pub enum Comes {
     Nothing,
 }
 
-impl Default for Asks {
-    fn default() -> Asks {
-        Asks {
+impl Default for PayloadOptions {
+    fn default() -> PayloadOptions {
+        PayloadOptions {
             request: ECHO_BYTES_DEFAULT,
-            response: Comes::Same,
+            response: ExpectedResponse::Same,
         }
     }
 }
 
-impl Asks {
+impl PayloadOptions {
     pub(crate) fn protocol(&self) -> Protocol {
         let request = self.request.get();
         let echo = |bytes| Protocol::Echo(Arc::new(bytes));
         match self.response {
-            Comes::Same => echo(Bytes::new("echo", request)),
-            Comes::Pattern(response) => echo(Bytes::with_response(request, response.get())),
-            Comes::Nothing => Protocol::Stream(Arc::new(Bytes::new("send", request))),
+            ExpectedResponse::Same => echo(EchoPayload::new("echo", request)),
+            ExpectedResponse::Pattern(response) => {
+                echo(EchoPayload::with_response(request, response.get()))
+            }
+            ExpectedResponse::Nothing => {
+                Protocol::Stream(Arc::new(EchoPayload::new("send", request)))
+            }
         }
     }
 }

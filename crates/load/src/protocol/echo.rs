@@ -8,7 +8,7 @@ use std::sync::Arc;
 use onrush_tls::Transport;
 
 use crate::requests::request::RequestKind;
-use crate::requests::response::{Met, Outcome, Outcomes, Response, Stage, Step};
+use crate::requests::response::{ExpectationResult, Outcome, Outcomes, Response, Stage, Step};
 
 pub(crate) static OUTCOMES: Outcomes = Outcomes {
     count: 1,
@@ -16,10 +16,10 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     noun: "",
     name: |_| "echo".to_owned(),
     is_refusal: |_| false,
-    is_unaccepted: |_| false,
+    is_unexpected: |_| false,
     is_failure: |_| false,
-    is_false: |_| false,
-    refusals: "were refused",
+    is_mismatched: |_| false,
+    refusal_phrase: "were refused",
 };
 
 pub(crate) static OUTCOMES_OF_STREAM: Outcomes = Outcomes {
@@ -35,21 +35,21 @@ pub(crate) const DONE: Response = Response {
         class: 0,
     },
     keep_alive: true,
-    met: Met::Yes,
+    expectation: ExpectationResult::Yes,
 };
 
 #[derive(Debug)]
-pub(crate) struct Bytes {
+pub(crate) struct EchoPayload {
     kind: RequestKind,
     bytes: Arc<[u8]>,
     /// Bytes per response, for an echo as many as were sent.
     response: usize,
 }
 
-impl Bytes {
+impl EchoPayload {
     /// `count` bytes, at least one. `verb` is the start of the displayed name.
-    pub(crate) fn new(verb: &str, count: usize) -> Bytes {
-        Bytes {
+    pub(crate) fn new(verb: &str, count: usize) -> EchoPayload {
+        EchoPayload {
             kind: RequestKind {
                 name: format!("{verb} {count} bytes"),
                 // Repeating an echo has no side effects.
@@ -62,10 +62,10 @@ impl Bytes {
     }
 
     /// `count` bytes, to which a responder sends `response` bytes.
-    pub(crate) fn with_response(count: usize, response: usize) -> Bytes {
-        Bytes {
+    pub(crate) fn with_response(count: usize, response: usize) -> EchoPayload {
+        EchoPayload {
             response,
-            ..Bytes::new(&format!("{response} bytes for"), count)
+            ..EchoPayload::new(&format!("{response} bytes for"), count)
         }
     }
 
@@ -95,7 +95,7 @@ pub(crate) struct Codec {
 }
 
 impl Codec {
-    pub(super) fn new(bytes: &Bytes) -> Codec {
+    pub(super) fn new(bytes: &EchoPayload) -> Codec {
         let request: Rc<[u8]> = Rc::from(&bytes.bytes[..]);
         let pattern = match bytes.response <= request.len() {
             true => Rc::clone(&request),
@@ -148,8 +148,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_bytes_are_a_response_in_any_pieces_and_others_are_none() {
-        let bytes = Bytes::new("echo", 300);
+    fn echo_must_match_in_any_pieces() {
+        let bytes = EchoPayload::new("echo", 300);
         let codec = Codec::new(&bytes);
         let sent: Vec<u8> = codec
             .request
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_responders_response_has_a_size_of_its_own() {
         for (request, response) in [(100, 1), (1, 100), (7, 70_000)] {
-            let codec = Codec::new(&Bytes::with_response(request, response));
+            let codec = Codec::new(&EchoPayload::with_response(request, response));
             assert_eq!(codec.request.len(), request);
             let sent = pattern(response);
             assert_eq!(codec.incoming().step(&sent), (response, Step::Done(DONE)));

@@ -20,20 +20,20 @@ pub(crate) enum Failure {
     /// The TLS handshake failed, or ALPN did not select HTTP/2.
     Handshake,
     /// The peer closed the connection before the first byte of a response.
-    ClosedUnanswered,
+    ClosedBeforeResponse,
     /// The peer reset the connection before the first byte of a response.
-    ResetUnanswered,
+    ResetBeforeResponse,
     /// The connection was reset during a response.
     Reset,
     /// The server reset the request's stream (RST_STREAM).
     StreamReset,
     /// The server ended the connection with GOAWAY and an error code, or several connections with GOAWAY, while a
     /// response was due.
-    GoneAway,
+    GoAway,
     /// Nothing arrived within the timeout while a response was due.
     Timeout,
     /// Over UDP, no response arrived in time: the request or the response was lost.
-    LostAnswer,
+    LostResponse,
     /// The peer closed the connection during a response.
     EarlyClose,
     /// The received bytes are not a valid response to the request.
@@ -63,13 +63,13 @@ impl Failure {
         Failure::ConnectNoDescriptor,
         Failure::ConnectOther,
         Failure::Handshake,
-        Failure::ClosedUnanswered,
-        Failure::ResetUnanswered,
+        Failure::ClosedBeforeResponse,
+        Failure::ResetBeforeResponse,
         Failure::Reset,
         Failure::StreamReset,
-        Failure::GoneAway,
+        Failure::GoAway,
         Failure::Timeout,
-        Failure::LostAnswer,
+        Failure::LostResponse,
         Failure::EarlyClose,
         Failure::Protocol,
         Failure::UnexpectedStatus,
@@ -92,13 +92,13 @@ impl Failure {
             Failure::ConnectNoDescriptor => "connect_no_descriptor",
             Failure::ConnectOther => "connect_other",
             Failure::Handshake => "tls_handshake",
-            Failure::ClosedUnanswered => "closed_before_answer",
-            Failure::ResetUnanswered => "reset_before_answer",
+            Failure::ClosedBeforeResponse => "closed_before_answer",
+            Failure::ResetBeforeResponse => "reset_before_answer",
             Failure::Reset => "reset",
             Failure::StreamReset => "stream_reset",
-            Failure::GoneAway => "goaway",
+            Failure::GoAway => "goaway",
             Failure::Timeout => "timeout",
-            Failure::LostAnswer => "lost",
+            Failure::LostResponse => "lost",
             Failure::EarlyClose => "early_close",
             Failure::Protocol => "protocol",
             Failure::UnexpectedStatus => "unexpected_status",
@@ -130,13 +130,13 @@ impl Failure {
             | Failure::ConnectNoDescriptor
             | Failure::ConnectOther
             | Failure::Handshake
-            | Failure::ClosedUnanswered
-            | Failure::ResetUnanswered
+            | Failure::ClosedBeforeResponse
+            | Failure::ResetBeforeResponse
             | Failure::Reset
             | Failure::StreamReset
-            | Failure::GoneAway
+            | Failure::GoAway
             | Failure::Timeout
-            | Failure::LostAnswer
+            | Failure::LostResponse
             | Failure::EarlyClose
             | Failure::Protocol
             | Failure::Other => false,
@@ -165,24 +165,24 @@ impl Failure {
         }
     }
 
-    pub(crate) fn of_lost(lost: Lost) -> Failure {
+    pub(crate) fn of_lost(lost: NoResponse) -> Failure {
         match lost {
-            Lost::Unwritten | Lost::Ended => Failure::ClosedUnanswered,
-            Lost::Failed(error) => Failure::of_unanswered(error),
-            Lost::Broken(error) => Failure::of_exchange(error),
-            Lost::Cut => Failure::EarlyClose,
-            Lost::Unasked => Failure::UnexpectedBytes,
-            Lost::Refused(_) => Failure::Protocol,
+            NoResponse::Unwritten | NoResponse::Ended => Failure::ClosedBeforeResponse,
+            NoResponse::Failed(error) => Failure::of_exchange_before_response(error),
+            NoResponse::Broken(error) => Failure::of_exchange(error),
+            NoResponse::Cut => Failure::EarlyClose,
+            NoResponse::Unasked => Failure::UnexpectedBytes,
+            NoResponse::Refused(_) => Failure::Protocol,
         }
     }
 
     /// Classifies an error of send(2) or recv(2) before the first byte of a response.
-    pub(crate) fn of_unanswered(error: Error) -> Failure {
+    pub(crate) fn of_exchange_before_response(error: Error) -> Failure {
         match Failure::of_exchange(error) {
-            Failure::EarlyClose => Failure::ClosedUnanswered,
+            Failure::EarlyClose => Failure::ClosedBeforeResponse,
             // Linux reports a reset after the end of the stream as EPIPE (tcp_reset).
-            _ if error.kind == Kind::Os(Errno::PIPE) => Failure::ClosedUnanswered,
-            Failure::Reset => Failure::ResetUnanswered,
+            _ if error.kind == Kind::Os(Errno::PIPE) => Failure::ClosedBeforeResponse,
+            Failure::Reset => Failure::ResetBeforeResponse,
             other => other,
         }
     }
@@ -240,7 +240,7 @@ impl From<HandshakeError> for NotConnected {
 
 /// Reason why a request has no response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Lost {
+pub(crate) enum NoResponse {
     /// Nothing was sent: the peer had already closed the kept-alive connection.
     Unwritten,
     /// Error or timeout before the response's first byte.
@@ -257,9 +257,9 @@ pub(crate) enum Lost {
     Refused(&'static str),
 }
 
-impl From<Error> for Lost {
-    fn from(error: Error) -> Lost {
-        Lost::Failed(error)
+impl From<Error> for NoResponse {
+    fn from(error: Error) -> NoResponse {
+        NoResponse::Failed(error)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::limits::socket::{IDS_ALL_MAX, IDS_MAX, IDS_MIN};
 
 /// State of a request id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum IdState {
     Unused,
     /// Used by the outstanding request of this lane (one of the concurrent requests).
     Waiting(usize),
@@ -36,9 +36,9 @@ pub(crate) fn ids_of(sockets: u64) -> usize {
 
 /// Outstanding requests of one socket.
 #[derive(Debug)]
-pub(crate) struct Flight {
+pub(crate) struct OutstandingRequests {
     /// State of each id. Most sockets use few ids, and untouched pages take no memory.
-    fates: Box<[u16]>,
+    states: Box<[u16]>,
     /// Candidate for the next id.
     next: usize,
     /// Id and send time of each lane's request.
@@ -48,12 +48,17 @@ pub(crate) struct Flight {
     timeout: Duration,
 }
 
-impl Flight {
+impl OutstandingRequests {
     /// For `lanes` concurrent requests and `ids` ids: a power of two, at most 65,536 and at least four times `lanes`.
-    pub(crate) fn new(lanes: usize, ids: usize, timeout: Duration, now: Instant) -> Flight {
+    pub(crate) fn new(
+        lanes: usize,
+        ids: usize,
+        timeout: Duration,
+        now: Instant,
+    ) -> OutstandingRequests {
         debug_assert!(ids.is_power_of_two() && ids <= 1 << 16 && lanes * 4 <= ids);
-        Flight {
-            fates: vec![UNUSED; ids].into(),
+        OutstandingRequests {
+            states: vec![UNUSED; ids].into(),
             next: 0,
             lanes: vec![None; lanes].into(),
             due: now + timeout,
@@ -66,12 +71,12 @@ impl Flight {
     pub(crate) fn begin(&mut self, lane: usize, now: Instant) -> u16 {
         loop {
             let id = self.next;
-            self.next = (id + 1) % self.fates.len();
-            match self.fate(id as u16) {
-                Fate::Waiting(_) => {}
-                Fate::Lost => self.fates[id] = LOST_LONG_AGO,
-                Fate::Unused | Fate::Answered | Fate::LostLongAgo => {
-                    self.fates[id] = FIRST_LANE + lane as u16;
+            self.next = (id + 1) % self.states.len();
+            match self.state(id as u16) {
+                IdState::Waiting(_) => {}
+                IdState::Lost => self.states[id] = LOST_LONG_AGO,
+                IdState::Unused | IdState::Answered | IdState::LostLongAgo => {
+                    self.states[id] = FIRST_LANE + lane as u16;
                     self.lanes[lane] = Some((id as u16, now));
                     return id as u16;
                 }
@@ -79,23 +84,23 @@ impl Flight {
         }
     }
 
-    pub(crate) fn fate(&self, id: u16) -> Fate {
-        match self.fates.get(usize::from(id)).copied() {
-            None | Some(UNUSED) => Fate::Unused,
-            Some(ANSWERED) => Fate::Answered,
-            Some(LOST) => Fate::Lost,
-            Some(LOST_LONG_AGO) => Fate::LostLongAgo,
-            Some(lane @ FIRST_LANE..) => Fate::Waiting(usize::from(lane - FIRST_LANE)),
+    pub(crate) fn state(&self, id: u16) -> IdState {
+        match self.states.get(usize::from(id)).copied() {
+            None | Some(UNUSED) => IdState::Unused,
+            Some(ANSWERED) => IdState::Answered,
+            Some(LOST) => IdState::Lost,
+            Some(LOST_LONG_AGO) => IdState::LostLongAgo,
+            Some(lane @ FIRST_LANE..) => IdState::Waiting(usize::from(lane - FIRST_LANE)),
         }
     }
 
     /// Records that the request of `lane` received its response.
-    pub(crate) fn land(&mut self, lane: usize) {
+    pub(crate) fn complete(&mut self, lane: usize) {
         self.end(lane, ANSWERED);
     }
 
     /// Gives up the request of `lane`; returns whether it was outstanding.
-    pub(crate) fn lose(&mut self, lane: usize) -> bool {
+    pub(crate) fn give_up(&mut self, lane: usize) -> bool {
         self.end(lane, LOST)
     }
 
@@ -103,7 +108,7 @@ impl Flight {
         let Some((id, _)) = self.lanes[lane].take() else {
             return false;
         };
-        self.fates[usize::from(id)] = fate;
+        self.states[usize::from(id)] = fate;
         true
     }
 
@@ -124,7 +129,7 @@ impl Flight {
             };
             let due = sent + self.timeout;
             if due <= now {
-                self.lose(lane);
+                self.give_up(lane);
                 tell(lane);
             } else {
                 self.due = self.due.min(due);
@@ -143,45 +148,45 @@ mod tests {
         Instant::from_nanoseconds(1_000_000_000 + ms * 1_000_000)
     }
 
-    fn flight(lanes: usize) -> Flight {
-        Flight::new(lanes, 16, TIMEOUT, at(0))
+    fn flight(lanes: usize) -> OutstandingRequests {
+        OutstandingRequests::new(lanes, 16, TIMEOUT, at(0))
     }
 
-    fn expired(flight: &mut Flight, ms: u64) -> Vec<usize> {
+    fn expired(flight: &mut OutstandingRequests, ms: u64) -> Vec<usize> {
         let mut lanes = Vec::new();
         flight.expire(at(ms), |lane| lanes.push(lane));
         lanes
     }
 
     #[test]
-    fn what_becomes_of_a_request_is_known_by_its_id() {
+    fn id_states_follow_requests() {
         let mut flight = flight(2);
         assert_eq!((flight.begin(1, at(0)), flight.begin(0, at(1))), (0, 1));
         assert_eq!(
-            (flight.fate(0), flight.fate(1)),
-            (Fate::Waiting(1), Fate::Waiting(0))
+            (flight.state(0), flight.state(1)),
+            (IdState::Waiting(1), IdState::Waiting(0))
         );
-        flight.land(1);
-        assert!(flight.lose(0) && !flight.lose(0));
+        flight.complete(1);
+        assert!(flight.give_up(0) && !flight.give_up(0));
         assert_eq!(
-            (flight.fate(0), flight.fate(1)),
-            (Fate::Answered, Fate::Lost)
+            (flight.state(0), flight.state(1)),
+            (IdState::Answered, IdState::Lost)
         );
         assert_eq!(
-            (flight.fate(2), flight.fate(60_000)),
-            (Fate::Unused, Fate::Unused)
+            (flight.state(2), flight.state(60_000)),
+            (IdState::Unused, IdState::Unused)
         );
     }
 
     #[test]
-    fn an_id_that_waits_is_not_given_and_one_that_was_lost_not_in_the_next_round() {
+    fn outstanding_and_lost_ids_are_not_reused() {
         let mut flight = flight(3);
         assert_eq!((flight.begin(0, at(0)), flight.begin(1, at(0))), (0, 1));
-        flight.lose(1);
+        flight.give_up(1);
         let mut round = || -> Vec<u16> {
             let ids = (0..14).map(|_| {
                 let id = flight.begin(2, at(0));
-                flight.land(2);
+                flight.complete(2);
                 id
             });
             ids.collect()
@@ -192,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_waited_for_too_long_is_given_up_and_told_once() {
+    fn timed_out_requests_expire_once() {
         let mut flight = flight(3);
         flight.begin(0, at(10));
         flight.begin(2, at(50));
@@ -202,8 +207,8 @@ mod tests {
             (expired(&mut flight, 120), flight.due()),
             (vec![0], at(150))
         );
-        assert_eq!(flight.fate(0), Fate::Lost);
-        flight.land(2);
+        assert_eq!(flight.state(0), IdState::Lost);
+        flight.complete(2);
         assert_eq!((expired(&mut flight, 150), flight.due()), (vec![], at(250)));
     }
 }

@@ -21,12 +21,12 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
         None => format!("HTTP {number}"),
     },
     is_refusal: |number| number > 0,
-    refusals: "were not OK",
-    is_unaccepted: |number| number > 0,
+    refusal_phrase: "were not OK",
+    is_unexpected: |number| number > 0,
     // A code is the server's answer to a call, as a status is to a request. A status other than 200 does not come from
     // a gRPC server.
     is_failure: |number| number > code::CODE_MAX,
-    is_false: |_| false,
+    is_mismatched: |_| false,
 };
 
 const NO_CODE: &str = "a response without grpc-status";

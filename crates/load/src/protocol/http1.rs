@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use onrush_tls::Transport;
 
-use crate::requests::cookies::Jar;
+use crate::requests::cookies::CookieJar;
 use crate::requests::mix::Mix;
-use crate::requests::request::Last;
+use crate::requests::request::LastRequest;
 use crate::requests::response::Outcomes;
-use heads::Heads;
+use heads::HeadCache;
 pub(crate) use incoming::Incoming;
 use incoming::STATUS_MIN;
 pub(crate) use incoming::outcome;
@@ -28,28 +28,28 @@ pub(crate) static OUTCOMES: Outcomes = Outcomes {
     noun: "status ",
     name: |number| (number + STATUS_MIN).to_string(),
     is_refusal: |number| number + STATUS_MIN >= 400,
-    refusals: "had a status of 400 or above",
+    refusal_phrase: "had a status of 400 or above",
     // Redirects count as well: they are often faster than the final response.
-    is_unaccepted: |number| number + STATUS_MIN >= 300,
+    is_unexpected: |number| number + STATUS_MIN >= 300,
     // Any status is a result: 503s, for example, measure an overload.
     is_failure: |_| false,
-    is_false: |_| false,
+    is_mismatched: |_| false,
 };
 
 /// Writes a core's requests and parses the responses.
 pub(crate) struct Codec {
     mix: Arc<Mix>,
     sending: Sending,
-    heads: Heads,
+    heads: HeadCache,
     /// Cookie jar of each connection, which represents a user; empty without cookies.
-    jars: Box<[RefCell<Jar>]>,
+    jars: Box<[RefCell<CookieJar>]>,
 }
 
 impl Codec {
     pub(super) fn new(mix: &Arc<Mix>, connections: usize, batch: u64) -> Codec {
         Codec {
             sending: Sending::new(mix, batch),
-            heads: Heads::new(mix.keeps_cookies()),
+            heads: HeadCache::new(mix.keeps_cookies()),
             jars: match mix.keeps_cookies() {
                 true => vec![RefCell::default(); connections].into(),
                 false => Box::default(),
@@ -63,7 +63,7 @@ impl Codec {
         stream: &Transport,
         connection: u32,
         requests: (u64, u64),
-        last: Last,
+        last: LastRequest,
     ) -> u64 {
         let jar = self.jar_of(connection).map(RefCell::borrow);
         self.sending
@@ -75,7 +75,7 @@ impl Codec {
         Incoming::new(&self.heads, recipe, self.jar_of(connection))
     }
 
-    fn jar_of(&self, connection: u32) -> Option<&RefCell<Jar>> {
+    fn jar_of(&self, connection: u32) -> Option<&RefCell<CookieJar>> {
         self.jars.get(connection as usize)
     }
 }

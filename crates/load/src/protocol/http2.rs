@@ -15,15 +15,15 @@ use super::http1::Bodies;
 use crate::limits::http1::RESPONSE_LIMITS;
 use crate::limits::http2::{HEADS_KEPT_MAX, PATHS_KEPT_MAX};
 use crate::pace::target::Scheme;
-use crate::requests::cookies::{Cookie, Jar};
+use crate::requests::cookies::{Cookie, CookieJar};
 use crate::requests::mix::{Mix, Recipe};
-use crate::requests::request::Last;
+use crate::requests::request::LastRequest;
 
 /// Writes a core's requests and parses the heads of the responses.
 pub(crate) struct Codec {
     mix: Arc<Mix>,
     scheme: &'static str,
-    speaks: Speaks,
+    speaks: MessageKind,
     /// Whether paths are added to the dynamic table.
     path_indexing: Indexing,
     /// Request heads cached per connection.
@@ -34,12 +34,12 @@ pub(crate) struct Codec {
     text: RefCell<Vec<u8>>,
     bodies: Bodies,
     /// Cookie jar of each connection, which represents a user; empty without cookies.
-    jars: Box<[RefCell<Jar>]>,
+    jars: Box<[RefCell<CookieJar>]>,
 }
 
 /// Content of requests and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Speaks {
+pub(crate) enum MessageKind {
     Http,
     /// gRPC messages.
     Grpc,
@@ -51,7 +51,7 @@ struct Fixed {
 }
 
 /// Request with an open stream.
-pub(crate) struct Opened {
+pub(crate) struct OpenedRequest {
     pub(crate) stream: Stream,
     /// Body that is still to be sent.
     pub(crate) body: Option<Rc<[u8]>>,
@@ -71,8 +71,8 @@ impl Codec {
                 false => "http",
             },
             speaks: match scheme.is_grpc() {
-                true => Speaks::Grpc,
-                false => Speaks::Http,
+                true => MessageKind::Grpc,
+                false => MessageKind::Http,
             },
             path_indexing: match mix.recipes().len() {
                 ..=PATHS_KEPT_MAX => Indexing::Incremental,
@@ -108,7 +108,7 @@ impl Codec {
         index: u32,
         (number, place): (u64, usize),
         out: &mut Vec<u8>,
-    ) -> Result<Opened, CannotOpen> {
+    ) -> Result<OpenedRequest, CannotOpen> {
         let method = self.mix.recipes()[place].method;
         let repeated = &mut heads[place % heads.len()];
         let mut put = |head: &[u8], body: Option<&[u8]>, out: &mut Vec<u8>| {
@@ -123,12 +123,14 @@ impl Codec {
         if let Some(fixed) = &self.fixed[place] {
             let (stream, is_sent) = put(&fixed.head, fixed.body.as_deref(), out)?;
             let body = fixed.body.as_ref().filter(|_| !is_sent).cloned();
-            return Ok(Opened { stream, body });
+            return Ok(OpenedRequest { stream, body });
         }
         let text = &mut *self.text.borrow_mut();
         text.clear();
         let jar = self.jars.get(index as usize).map(RefCell::borrow);
-        let large = self.mix.write(number, Last::No, jar.as_deref(), text);
+        let large = self
+            .mix
+            .write(number, LastRequest::No, jar.as_deref(), text);
         let (head, written) = split_head(text);
         let body = large.map_or(written, |body| body);
         let body = (!body.is_empty()).then_some(body);
@@ -138,11 +140,11 @@ impl Codec {
             Some(body) => Some(self.bodies.own(body)),
             None => Some(written.into()),
         };
-        Ok(Opened { stream, body })
+        Ok(OpenedRequest { stream, body })
     }
 
     #[inline]
-    pub(crate) fn speaks(&self) -> Speaks {
+    pub(crate) fn speaks(&self) -> MessageKind {
         self.speaks
     }
 
@@ -169,7 +171,7 @@ impl Codec {
             let fields = head.headers.iter();
             let cookies = fields.filter(|field| header_is(field.name, "set-cookie"));
             let cookies = cookies.filter_map(|field| Cookie::parse(field.value));
-            cookies.for_each(|cookie| jar.borrow_mut().take(&cookie));
+            cookies.for_each(|cookie| jar.borrow_mut().store(&cookie));
         }
         Ok(head.status)
     }
@@ -179,7 +181,7 @@ impl Fixed {
     fn new(mix: &Mix, place: usize) -> Fixed {
         let mut text = Vec::new();
         let values = mix.values(0);
-        let large = mix.write_recipe(place, &values, &[], (Last::No, None), &mut text);
+        let large = mix.write_recipe(place, &values, &[], (LastRequest::No, None), &mut text);
         let (head, written) = split_head(&text);
         let body = large.map_or(written, |body| &**body);
         Fixed {

@@ -5,11 +5,11 @@ pub(crate) mod assembly;
 pub(crate) mod check;
 pub(crate) mod counts;
 
-mod answer;
 mod hit;
 mod incoming;
 pub(crate) mod line;
 mod reading;
+mod response;
 mod value;
 
 use std::cell::{Cell, RefCell};
@@ -18,25 +18,25 @@ use std::sync::Arc;
 use onrush_packet::memcached::Frame;
 use onrush_tls::Transport;
 
-use crate::requests::memcached::Carrier;
+use crate::requests::memcached::TransportKind;
 use crate::requests::memcached::workload::Workload;
-use crate::requests::response::{Alike, Outcomes};
-use answer::Said;
+use crate::requests::response::{IdenticalResponses, Outcomes};
 use assembly::Messages;
 use counts::{Counts, DatagramCounts};
 pub(crate) use incoming::Incoming;
 use reading::Reading;
+use response::CommandOutcome;
 
 pub(crate) static OUTCOMES: Outcomes = Outcomes {
-    count: Said::ALL.len() as u16,
+    count: CommandOutcome::ALL.len() as u16,
     classes: ["partial hits", "hits", "misses", "changes", "errors"],
     noun: "",
-    name: |number| Said::ALL[usize::from(number)].name().to_owned(),
-    is_refusal: |number| Said::ALL[usize::from(number)].is_error(),
-    refusals: "were server errors",
-    is_unaccepted: |_| false,
-    is_failure: |number| Said::ALL[usize::from(number)].is_error(),
-    is_false: |number| Said::ALL[usize::from(number)] == Said::WrongValue,
+    name: |number| CommandOutcome::ALL[usize::from(number)].name().to_owned(),
+    is_refusal: |number| CommandOutcome::ALL[usize::from(number)].is_error(),
+    refusal_phrase: "were server errors",
+    is_unexpected: |_| false,
+    is_failure: |number| CommandOutcome::ALL[usize::from(number)].is_error(),
+    is_mismatched: |number| CommandOutcome::ALL[usize::from(number)] == CommandOutcome::WrongValue,
 };
 
 /// Outstanding requests of a connection.
@@ -113,7 +113,7 @@ impl Codec {
         connection: u32,
         (number, most): (u64, u64),
         input: &[u8],
-    ) -> Option<Alike> {
+    ) -> Option<IdenticalResponses> {
         let end = self.ends[connection as usize].get();
         hit::take(&self.reading, Sent { number, most, end }, input)
     }
@@ -121,8 +121,8 @@ impl Codec {
     /// Returns the codec if requests and responses are datagrams.
     pub(super) fn over_datagrams(&self) -> Option<&Codec> {
         match self.reading.workload.carrier() {
-            Carrier::Streams => None,
-            Carrier::Datagrams => Some(self),
+            TransportKind::Streams => None,
+            TransportKind::Datagrams => Some(self),
         }
     }
 

@@ -91,7 +91,7 @@ pub struct Evidence {
     pub response_mean_us: Option<f64>,
     /// Upper bound of the generator's part of percentiles of the response time.
     #[serde(default)]
-    pub own: Vec<OwnPart>,
+    pub own: Vec<GeneratorShare>,
     /// Upper bound of the generator's part of the mean response time; `None` if it was not measured.
     #[serde(default)]
     pub own_mean_us: Option<f64>,
@@ -102,7 +102,7 @@ pub struct Evidence {
 
 /// The generator's part of a percentile: the percentile minus that of the times without the generator's own delays.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct OwnPart {
+pub struct GeneratorShare {
     /// Percentile, above 0 and below 100.
     pub percentile: f64,
     /// The percentile as measured.
@@ -111,10 +111,10 @@ pub struct OwnPart {
     pub own_us: f64,
 }
 
-impl OwnPart {
+impl GeneratorShare {
     /// Returns the parts for the percentiles that the count of responses supports.
-    pub fn of(times: &Times) -> Vec<OwnPart> {
-        let of = |(percentile, ns)| OwnPart {
+    pub fn of(times: &Times) -> Vec<GeneratorShare> {
+        let of = |(percentile, ns)| GeneratorShare {
             percentile,
             response_us: units::microseconds(ns),
             own_us: units::microseconds(ns.saturating_sub(times.undelayed.value_at(percentile))),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use onrush_measure::histogram::Histogram;
 
+use crate::record::incomplete_waits::IncompleteWaits;
 use crate::record::times::Times;
-use crate::record::unanswered::Unanswered;
 
 /// Kind of a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -100,7 +100,7 @@ pub struct Figures {
     /// Timeouts among `errors`.
     pub timeouts: u64,
     /// Waits of requests without a response; during a run, including requests in flight.
-    pub unanswered: Unanswered,
+    pub unanswered: IncompleteWaits,
     /// Requests without a response at the end.
     pub unfinished: u64,
     /// Requests sent again.

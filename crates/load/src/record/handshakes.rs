@@ -4,7 +4,7 @@ use onrush_tls::Version;
 
 /// Duration of a connect or a handshake, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Took {
+pub(crate) struct ConnectTime {
     pub(crate) all_ns: u64,
     /// Upper bound of the generator's own part of it.
     pub(crate) own_ns: u64,

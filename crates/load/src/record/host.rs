@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_threads_time_is_read() {
+    fn thread_time_is_parsed() {
         let status = "Name:\tonrush\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t5\n";
         let time = ThreadTime::parse("123 45 6\n", status);
         let expected = ThreadTime {
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_seen_from_outside_as_from_inside() {
+    fn thread_time_of_other_thread_is_read() {
         let number = thread_number().unwrap();
         let inside = ThreadTime::now();
         let outside = std::thread::spawn(move || ThreadTime::of(number));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn steal_is_a_share_of_all_time() {
+    fn steal_is_share_of_all_time() {
         let before = "cpu  10 0 10 70 0 0 0 10 5 0\ncpu0 1 2 3\n";
         let after = "cpu  20 0 20 140 0 0 0 20 9 0\n";
         let time = |stat| HostTime {

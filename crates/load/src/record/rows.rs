@@ -7,7 +7,7 @@ use onrush_measure::second::{Second, Tally};
 
 use crate::limits::LAST_ROW_MIN;
 use crate::pace::stop::Progress;
-use crate::record::standing::Standing;
+use crate::record::live_counters::LiveCounters;
 
 /// One core's counters at a moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Reading {
     pub(crate) elapsed: Duration,
     pub(crate) tally: Tally,
     pub(crate) progress: Progress,
-    pub(crate) standing: Standing,
+    pub(crate) standing: LiveCounters,
 }
 
 /// Sums over all cores at the end of a second and at the end of the one before.
@@ -52,14 +52,14 @@ impl Row {
 
 /// Collects readings until every core has one for the same second.
 #[derive(Debug)]
-pub(crate) struct Rows {
+pub(crate) struct RowCollector {
     cores: Vec<Core>,
     /// Each core's second of the last row.
     seconds: Vec<Second>,
     before: Tally,
     elapsed_before: Duration,
     /// Sum over all cores at the end of the last row.
-    standing: Standing,
+    standing: LiveCounters,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -72,18 +72,18 @@ struct Core {
     before: Option<Reading>,
 }
 
-impl Rows {
-    pub(crate) fn new(cores: usize) -> Rows {
-        Rows {
+impl RowCollector {
+    pub(crate) fn new(cores: usize) -> RowCollector {
+        RowCollector {
             cores: vec![Core::default(); cores],
             seconds: Vec::with_capacity(cores),
             before: Tally::default(),
             elapsed_before: Duration::ZERO,
-            standing: Standing::default(),
+            standing: LiveCounters::default(),
         }
     }
 
-    pub(crate) fn standing(&self) -> &Standing {
+    pub(crate) fn standing(&self) -> &LiveCounters {
         &self.standing
     }
 
@@ -140,7 +140,7 @@ impl Rows {
             elapsed: Duration::ZERO,
             progress: Progress::default(),
         };
-        self.standing = Standing::default();
+        self.standing = LiveCounters::default();
         for reading in readings {
             self.standing += reading.standing;
             row.now += reading.tally;
@@ -169,16 +169,16 @@ mod tests {
                 responses,
                 ..Progress::default()
             },
-            standing: Standing {
+            standing: LiveCounters {
                 sent: responses,
-                ..Standing::default()
+                ..LiveCounters::default()
             },
         }
     }
 
     #[test]
     fn a_row_waits_for_every_core() {
-        let mut rows = Rows::new(2);
+        let mut rows = RowCollector::new(2);
         rows.read(0, reading(1000, 10));
         rows.read(0, reading(2000, 30));
         assert!(rows.next().is_none());
@@ -193,8 +193,8 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_ended_early_keeps_its_last_counters() {
-        let mut rows = Rows::new(2);
+    fn ended_core_keeps_last_counters() {
+        let mut rows = RowCollector::new(2);
         rows.ended(1, reading(300, 7));
         rows.read(0, reading(1000, 10));
         rows.read(0, reading(2000, 20));
@@ -206,8 +206,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_row_is_what_came_after_the_last_whole_second() {
-        let mut rows = Rows::new(1);
+    fn last_row_follows_last_whole_second() {
+        let mut rows = RowCollector::new(1);
         rows.read(0, reading(1000, 10));
         rows.next().unwrap();
         rows.ended(0, reading(1400, 12));
@@ -217,9 +217,9 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_time_at_the_end_is_a_row_and_the_rest_of_a_turn_is_none() {
+    fn idle_end_has_row_unless_short() {
         for (end, is_row) in [(2000, true), (1100, true), (1099, false), (1000, false)] {
-            let mut rows = Rows::new(2);
+            let mut rows = RowCollector::new(2);
             for core in 0..2 {
                 rows.read(core, reading(1000, 10));
                 rows.ended(core, reading(end, 10));

@@ -48,7 +48,7 @@ impl Silence {
 
     /// Time that rates exclude; `due` is `None` in a closed loop. In an open loop, requests due during a pause are sent
     /// and counted after it, so a rate without the pause would exceed the requested one.
-    pub(crate) fn left_out(&self, due: Option<f64>) -> Duration {
+    pub(crate) fn excluded(&self, due: Option<f64>) -> Duration {
         match due {
             Some(_) => self.at_end,
             None => self.at_end + self.within,
@@ -86,30 +86,30 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_dies_is_silent_from_its_last_response_on() {
+    fn silence_starts_at_last_response() {
         let rows = [(100, 0), (50, 4), (0, 9), (0, 9)];
         assert_eq!(silence(&rows, 1500, 0, 10), [2.5, 0.0]);
     }
 
     #[test]
-    fn who_was_asked_nothing_or_is_slow_is_not_silent() {
+    fn idle_or_slow_target_is_not_silent() {
         assert_eq!(silence(&[(1, 0), (0, 0), (0, 0)], 500, 0, 10), [0.0, 0.0]);
         assert_eq!(silence(&[(1, 0), (0, 0), (0, 0)], 500, 1, 2000), [0.0, 0.0]);
         assert_eq!(silence(&[(1, 0), (0, 0), (0, 0)], 500, 1, 10), [2.5, 0.0]);
     }
 
     #[test]
-    fn a_pause_is_in_the_rate_where_what_was_due_in_it_is_sent_afterwards() {
+    fn open_loop_rate_includes_pause() {
         let silence = Silence {
             at_end: Duration::from_secs(1),
             within: Duration::from_secs(2),
         };
-        assert_eq!(silence.left_out(None), Duration::from_secs(3));
-        assert_eq!(silence.left_out(Some(999.0)), Duration::from_secs(1));
+        assert_eq!(silence.excluded(None), Duration::from_secs(3));
+        assert_eq!(silence.excluded(Some(999.0)), Duration::from_secs(1));
     }
 
     #[test]
-    fn seconds_of_errors_alone_between_responses_are_silent_too() {
+    fn seconds_with_only_errors_are_silent() {
         let rows = [(0, 5), (100, 0), (0, 7), (0, 7), (80, 0)];
         assert_eq!(silence(&rows, 4990, 0, 10), [0.0, 2.0]);
     }

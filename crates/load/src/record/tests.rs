@@ -27,20 +27,20 @@ fn responses_and_failures_add_up_to_finished_requests() {
     record.responded((status(404), 1), &TOOK, Measured::No);
     record.failed(Failure::Reset, 3);
     record.count(Failure::ConnectRefused, 2);
-    record.settle();
+    record.flush_times();
     assert_eq!((record.tally.requests, record.responses()), (5, 2));
     assert_eq!(record.tally.errors, 5);
     assert_eq!(record.tally.first_byte_sum_ns, 20);
     assert_eq!((record.times.response.count(), record.unmeasured), (1, 1));
     assert_eq!(record.connect_failures(), 2);
     let said = [("200".to_owned(), 1), ("404".to_owned(), 1)];
-    assert_eq!(record.said().collect::<Vec<_>>(), said);
+    assert_eq!(record.outcome_counts().collect::<Vec<_>>(), said);
     assert_eq!(record.refusals(), 1);
     assert_eq!(record.tally.statuses, [0, 1, 0, 1, 0]);
 }
 
 #[test]
-fn responses_that_took_the_same_are_all_measured() {
+fn responses_with_equal_times_are_all_measured() {
     let slow = ResponseTimes {
         response: 90,
         own: 40,
@@ -50,8 +50,8 @@ fn responses_that_took_the_same_are_all_measured() {
     for took in [TOOK, TOOK, TOOK, slow, TOOK, slow, slow] {
         record.responded((status(200), 1), &took, Measured::Yes);
     }
-    record.settle();
-    record.settle();
+    record.flush_times();
+    record.flush_times();
     let times = &record.times;
     assert!(times.is_consistent(7));
     let counts = |times: &Histogram| times.recorded().collect::<Vec<_>>();
@@ -75,6 +75,9 @@ fn merged_records_are_their_sum() {
     assert_eq!(sum.established, 4);
     assert!(sum.times.is_consistent(2));
     assert_eq!(sum.failures_of(Failure::Other), 2);
-    assert_eq!(sum.said().collect::<Vec<_>>(), [("999".to_owned(), 2)]);
+    assert_eq!(
+        sum.outcome_counts().collect::<Vec<_>>(),
+        [("999".to_owned(), 2)]
+    );
     assert_eq!(sum.tally.statuses, [0; 5]);
 }

@@ -39,7 +39,7 @@ pub(crate) struct ResponseTimes {
 }
 
 /// Times of a response, and the number of responses with exactly these times.
-pub(crate) type Took = (ResponseTimes, u64);
+pub(crate) type CountedTimes = (ResponseTimes, u64);
 
 impl Times {
     fn each_mut(&mut self) -> [&mut Histogram; 7] {
@@ -67,7 +67,7 @@ impl Times {
     }
 
     /// Records responses: one histogram after the other, each for all responses.
-    pub(crate) fn responded(&mut self, all: &[Took]) {
+    pub(crate) fn responded(&mut self, all: &[CountedTimes]) {
         let add = |histogram: &mut Histogram, of: fn(&ResponseTimes) -> u64| {
             for (took, count) in all {
                 histogram.record_many(of(took), *count);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_second_is_a_row_with_as_many_cells_as_names() {
+    fn rows_have_cell_per_column() {
         let report = Report {
             began_unix_s: Some(1_000.5),
             seconds: vec![
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_protocol_has_no_class_for_has_no_column() {
+    fn missing_class_has_no_column() {
         let report = Report {
             target: "grpc://h/a.B/C".to_owned(),
             seconds: vec![SecondRow {

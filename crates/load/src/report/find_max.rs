@@ -19,13 +19,13 @@ use serde::Serialize;
 use crate::limits::{FIND_PRECISION, FIND_RATE_KEPT, FIND_RATE_START, FIND_TRIALS_MAX, RATE_MAX};
 use crate::report::Report;
 pub use json::to_json;
-use score::{DOUBT_MAX, Score};
+use score::{P_VALUE_MAX, Score};
 pub use text::sentence;
 
 /// Outcome of one trial.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Held {
+pub enum TrialOutcome {
     /// The condition held.
     Yes,
     /// The condition did not hold.
@@ -45,7 +45,7 @@ pub enum Held {
 /// is normally in flight: rate times mean response time (Little's law), plus two standard deviations of a Poisson
 /// distribution. More than that is a growing queue.
 pub fn keeps_up(report: &Report) -> bool {
-    let due = report.asked_for() as f64;
+    let due = report.due_requests() as f64;
     let mean_s = report.latency_us.mean.unwrap_or_default() / 1e6;
     let under_way = due / report.duration_s.max(f64::MIN_POSITIVE) * mean_s;
     let usual = (under_way + 2.0 * under_way.sqrt() + 1.0).floor();
@@ -59,7 +59,7 @@ pub struct Trial {
     /// Requested rate, per second.
     pub rate: u64,
     /// Outcome.
-    pub held: Held,
+    pub held: TrialOutcome,
     /// Value of the condition's figure, as text.
     pub measured: String,
     /// Responses per second.
@@ -78,7 +78,7 @@ pub struct Trial {
 
 impl Trial {
     /// Returns the trial `report` at `rate`; `measured` is the value of the condition's figure as text.
-    pub fn new(rate: u64, held: Held, measured: String, report: &Report) -> Trial {
+    pub fn new(rate: u64, held: TrialOutcome, measured: String, report: &Report) -> Trial {
         let latency = &report.latency_us;
         let shown = ["50", "99", "99.9"].into_iter();
         Trial {
@@ -112,19 +112,19 @@ impl Trial {
 
 /// Next step of a search.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Step {
+pub enum NextStep {
     /// Make a trial at this rate.
     Try(u64),
     /// Make one more trial at this rate, the answer if confirmed. Trials of `Try` may be shorter.
     Confirm(u64),
     /// The search has ended.
-    Done(Answer),
+    Done(SearchResult),
 }
 
 /// Result of a search.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "result", rename_all = "snake_case")]
-pub enum Answer {
+pub enum SearchResult {
     /// The highest rate that holds, within the precision.
     Found {
         /// Requests per second.
@@ -136,7 +136,7 @@ pub enum Answer {
         /// Confidence that it holds more often than not.
         confidence: f64,
         /// Reason why no higher rate was found.
-        ceiling: Ceiling,
+        ceiling: SearchLimit,
     },
     /// The condition does not hold even at this rate.
     Never {
@@ -158,7 +158,7 @@ pub enum Answer {
 /// Reason why a search found no higher rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ceiling {
+pub enum SearchLimit {
     /// The condition failed at a higher rate.
     Condition,
     /// The target did not keep up with a higher rate.
@@ -206,24 +206,26 @@ impl Search {
     }
 
     /// Returns the next step.
-    pub fn next(&self) -> Step {
+    pub fn next(&self) -> NextStep {
         let scores = self.scores();
         if self.trials.len() >= FIND_TRIALS_MAX {
             let best = scores
                 .iter()
-                .filter(|score| score.leaning() == Some(true))
+                .filter(|score| score.majority() == Some(true))
                 .map(|score| score.rate);
-            return Step::Done(Answer::Unsteady { rate: best.max() });
+            return NextStep::Done(SearchResult::Unsteady { rate: best.max() });
         }
-        if let Some(open) = scores.iter().find(|score| score.leaning().is_none()) {
-            return Step::Try(open.rate);
+        if let Some(open) = scores.iter().find(|score| score.majority().is_none()) {
+            return NextStep::Try(open.rate);
         }
-        let failed = scores.iter().filter(|score| score.leaning() == Some(false));
+        let failed = scores
+            .iter()
+            .filter(|score| score.majority() == Some(false));
         let Some(lowest_failed) = failed.min_by_key(|score| score.rate) else {
             return self.upwards(&scores);
         };
         let below =
-            |score: &&Score| score.leaning() == Some(true) && score.rate < lowest_failed.rate;
+            |score: &&Score| score.majority() == Some(true) && score.rate < lowest_failed.rate;
         match scores.iter().filter(below).max_by_key(|score| score.rate) {
             None => downwards(lowest_failed),
             Some(highest) => self.narrow(*highest, lowest_failed),
@@ -231,25 +233,27 @@ impl Search {
     }
 
     /// Next step while no rate has failed.
-    fn upwards(&self, scores: &[Score]) -> Step {
+    fn upwards(&self, scores: &[Score]) -> NextStep {
         match scores.iter().max_by_key(|score| score.rate) {
-            None => Step::Try(self.start),
-            Some(highest) if highest.rate >= RATE_MAX => confirm(*highest, Ceiling::Rates),
-            Some(highest) => Step::Try((highest.rate * 2).min(RATE_MAX)),
+            None => NextStep::Try(self.start),
+            Some(highest) if highest.rate >= RATE_MAX => confirm(*highest, SearchLimit::Rates),
+            Some(highest) => NextStep::Try((highest.rate * 2).min(RATE_MAX)),
         }
     }
 
-    fn narrow(&self, highest: Score, lowest_failed: &Score) -> Step {
+    fn narrow(&self, highest: Score, lowest_failed: &Score) -> NextStep {
         let (held, failed) = (highest.rate, lowest_failed.rate);
         let middle = (held as f64 * failed as f64).sqrt().round() as u64;
         if failed as f64 / held as f64 > self.precision && held < middle && middle < failed {
-            return Step::Try(round(middle, held, failed));
+            return NextStep::Try(round(middle, held, failed));
         }
         let ceiling = match lowest_failed {
-            failed if failed.is_generators => Ceiling::Generator,
-            failed if failed.is_mostly(failed.not_kept) => Ceiling::Target,
-            failed if failed.is_mostly(failed.undecided + failed.too_short) => Ceiling::Undecided,
-            _ => Ceiling::Condition,
+            failed if failed.is_generator_limited => SearchLimit::Generator,
+            failed if failed.is_mostly(failed.not_kept) => SearchLimit::Target,
+            failed if failed.is_mostly(failed.undecided + failed.too_short) => {
+                SearchLimit::Undecided
+            }
+            _ => SearchLimit::Condition,
         };
         confirm(highest, ceiling)
     }
@@ -270,15 +274,15 @@ impl Search {
     }
 }
 
-fn downwards(lowest_failed: &Score) -> Step {
+fn downwards(lowest_failed: &Score) -> NextStep {
     let rate = lowest_failed.rate;
     match rate / 2 {
         // Lower rates have fewer responses.
         _ if lowest_failed.is_mostly(lowest_failed.too_short) => {
-            Step::Done(Answer::TooShort { rate })
+            NextStep::Done(SearchResult::TooShort { rate })
         }
-        0 => Step::Done(Answer::Never { rate }),
-        half => Step::Try(half),
+        0 => NextStep::Done(SearchResult::Never { rate }),
+        half => NextStep::Try(half),
     }
 }
 
@@ -293,15 +297,15 @@ fn round(rate: u64, above: u64, below: u64) -> u64 {
     }
 }
 
-fn confirm(highest: Score, ceiling: Ceiling) -> Step {
-    if highest.doubt() > DOUBT_MAX {
-        return Step::Confirm(highest.rate);
+fn confirm(highest: Score, ceiling: SearchLimit) -> NextStep {
+    if highest.p_value() > P_VALUE_MAX {
+        return NextStep::Confirm(highest.rate);
     }
-    Step::Done(Answer::Found {
+    NextStep::Done(SearchResult::Found {
         rate: highest.rate,
         held: highest.held,
         trials: highest.trials,
-        confidence: 1.0 - highest.doubt(),
+        confidence: 1.0 - highest.p_value(),
         ceiling,
     })
 }

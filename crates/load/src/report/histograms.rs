@@ -4,8 +4,8 @@ use onrush_measure::histogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::record::figures::Kind;
+use crate::record::incomplete_waits::IncompleteWaits;
 use crate::record::times::Times;
-use crate::record::unanswered::Unanswered;
 
 /// Histograms in nanoseconds as compressed HdrHistogram V2 in Base64, with three significant digits as recorded.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub struct Histograms {
 
 impl Histograms {
     /// Encodes histograms.
-    pub fn of(times: &Times, unanswered: &Unanswered) -> Histograms {
+    pub fn of(times: &Times, unanswered: &IncompleteWaits) -> Histograms {
         let text = |kind| times.of(kind).to_base64();
         Histograms {
             response: text(Kind::Response),
@@ -76,8 +76,8 @@ impl Histograms {
     ///
     /// # Errors
     /// As [`times`](Self::times).
-    pub fn unanswered(&self) -> Result<Unanswered, String> {
-        Ok(Unanswered {
+    pub fn unanswered(&self) -> Result<IncompleteWaits, String> {
+        Ok(IncompleteWaits {
             response: optional("unanswered", self.unanswered.as_deref())?,
             service: optional("unanswered_service", self.unanswered_service.as_deref())?,
         })

@@ -14,14 +14,14 @@ use onrush_measure::units;
 
 use crate::pace::wall_clock::WallTime;
 use crate::record::figures::Kind;
+use crate::record::incomplete_waits::{Censored, IncompleteWaits};
 use crate::record::times::Times;
-use crate::record::unanswered::{Censored, Unanswered};
 use crate::report::Report;
-use crate::report::exact::times_of;
+use crate::report::exact_times::times_of;
 use crate::report::latency::Latency;
 use crate::report::rows::RequestRow;
 use crate::verdict::reason::State;
-use crate::verdict::threshold::Fate;
+use crate::verdict::threshold::ThresholdOutcome;
 use time::time;
 
 /// Returns the page of a result.
@@ -101,7 +101,7 @@ fn tiles(body: &mut String, report: &Report) {
             all.push((latency.text(percentile, "–", time), what, beside));
         }
     }
-    let tried = report.tried().max(1);
+    let tried = report.attempts().max(1);
     all.push((
         units::count(report.errors),
         "errors",
@@ -160,9 +160,9 @@ fn thresholds(body: &mut String, report: &Report) {
     body.push_str("<ul class=\"reasons\">\n");
     for outcome in &report.thresholds {
         let (class, word) = match outcome.fate {
-            Fate::Passed => ("good", "passed"),
-            Fate::Failed => ("bad", "failed"),
-            Fate::Undecided => ("bad", "undecided"),
+            ThresholdOutcome::Passed => ("good", "passed"),
+            ThresholdOutcome::Failed => ("bad", "failed"),
+            ThresholdOutcome::Undecided => ("bad", "undecided"),
         };
         let _ = writeln!(
             body,
@@ -175,7 +175,12 @@ fn thresholds(body: &mut String, report: &Report) {
 }
 
 /// Describes requests without a response, which the charts of responses cannot show.
-fn without_response(body: &mut String, report: &Report, times: Option<&Times>, waits: &Unanswered) {
+fn without_response(
+    body: &mut String,
+    report: &Report,
+    times: Option<&Times>,
+    waits: &IncompleteWaits,
+) {
     let count = waits.response.count();
     if count == 0 {
         return;
@@ -296,7 +301,7 @@ fn counts(body: &mut String, report: &Report) {
         .iter()
         .filter(|(_, count)| **count > 0);
     let errors = errors.map(|(kind, count)| (kind.replace('_', " "), *count));
-    let total = report.tried().max(1) as f64;
+    let total = report.attempts().max(1) as f64;
     let rows: String = statuses
         .chain(errors)
         .map(|(what, count)| {
@@ -334,7 +339,7 @@ fn asked(body: &mut String, report: &Report) {
             "sent again after the server had refused a stream",
             units::count(report.refused),
         ));
-        facts.push(("streams of each connection", options.streams_told()));
+        facts.push(("streams of each connection", options.streams_text()));
     }
     if !options.headers.is_empty() {
         facts.push(("fields", options.headers.join(", ")));

@@ -221,7 +221,7 @@ pub(super) fn write(
             &journey.name,
         )?;
         for step in &journey.steps {
-            let name = format!("  {}{}", step.name, troubles(step));
+            let name = format!("  {}{}", step.name, failures_text(step));
             line(
                 out,
                 [step.begun, step.completed, step.failed, step.unfinished],
@@ -266,7 +266,7 @@ fn line(
 }
 
 /// Failures of a step, in parentheses.
-pub(crate) fn troubles(step: &StepRow) -> String {
+pub(crate) fn failures_text(step: &StepRow) -> String {
     let failed = step.checks.iter().filter(|check| check.failed > 0);
     let checks =
         failed.map(|check| format!("{:?} failed {}", check.name, units::count(check.failed)));

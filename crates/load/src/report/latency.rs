@@ -4,10 +4,10 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
 use serde::{Deserialize, Serialize};
 
-use super::number::rounded;
+use super::rounding::rounded;
 use crate::limits::ordered;
-use crate::record::unanswered::{Bounds, Censored};
-use crate::report::certainty::EffectiveRow;
+use crate::record::incomplete_waits::{Bounds, Censored};
+use crate::report::confidence_interval::EffectiveRow;
 
 /// Confidence of the intervals of percentiles.
 pub const CONFIDENCE: f64 = 0.95;

@@ -7,7 +7,7 @@ use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{Counts, DatagramCounts};
-use crate::requests::memcached::filled::Filled;
+use crate::requests::memcached::populate_result::PopulateResult;
 
 /// Commands, keys and values of a run, including late answers, which the server has counted, too.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -46,14 +46,14 @@ pub struct MemcachedRow {
     #[serde(default)]
     pub datagrams: Option<DatagramCounts>,
     /// Items stored before the run, which no other count includes; `None` without populating.
-    pub populated: Option<Filled>,
+    pub populated: Option<PopulateResult>,
 }
 
 impl MemcachedRow {
     /// Sums the counts of the cores; `None` with other protocols.
     pub(super) fn of<'c>(
         counts: impl Iterator<Item = Option<&'c Counts>>,
-        populated: Option<&Filled>,
+        populated: Option<&PopulateResult>,
     ) -> Option<MemcachedRow> {
         let sum = counts.flatten().fold(None, |sum: Option<Counts>, more| {
             let mut sum = sum.unwrap_or_default();
@@ -112,7 +112,10 @@ impl MemcachedRow {
         let errors = self.errors.iter().map(|(words, count)| {
             format!("the server sent {}: {words}", units::plural(*count, "time"))
         });
-        let populated = self.populated.as_ref().and_then(Filled::complaint);
+        let populated = self
+            .populated
+            .as_ref()
+            .and_then(PopulateResult::failure_message);
         populated.into_iter().chain(errors)
     }
 }
@@ -155,7 +158,7 @@ impl fmt::Display for MemcachedRow {
             units::bytes(self.bytes_sent as f64),
         )?;
         if let Some(datagrams) = &self.datagrams {
-            let useless = datagrams.useless().into_iter();
+            let useless = datagrams.discarded().into_iter();
             let useless = useless.filter(|(_, count)| *count > 0);
             let useless = useless.map(|(name, count)| format!(", {} {name}", units::count(count)));
             let useless: String = useless.collect();

@@ -4,9 +4,9 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
 use serde::{Deserialize, Serialize};
 
-use super::asked::ShardRow;
 use super::latency::Latency;
-use super::number::{per_second, rounded, share_of};
+use super::reported_options::ShardRow;
+use super::rounding::{per_second, rounded, share_of};
 use crate::connection::outcome::Outcome;
 use crate::plan::Plan;
 use crate::record::Handshakes;
@@ -137,7 +137,7 @@ impl RequestRow {
 
 /// One thread of the generator.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Busy {
+pub struct ThreadRow {
     /// CPU to which it was pinned.
     pub cpu: Option<usize>,
     /// Share of the run during which it was on a CPU, 0 to 1.
@@ -222,9 +222,9 @@ pub(crate) fn supported(times: &Histogram, failed: u64, percentile: f64) -> Opti
     is_known.then(|| units::microseconds(times.value_at_rank(rank)))
 }
 
-impl Busy {
-    pub(super) fn of(cpu: Option<usize>, outcome: &Outcome) -> Busy {
-        Busy {
+impl ThreadRow {
+    pub(super) fn of(cpu: Option<usize>, outcome: &Outcome) -> ThreadRow {
+        ThreadRow {
             cpu,
             share: rounded(share_of(outcome.end.time.cpu_ns, outcome.end.elapsed)),
         }

@@ -265,7 +265,7 @@ mod tests {
     use crate::report::rows::TlsRow;
 
     #[test]
-    fn what_was_sent_again_is_told_with_what_had_happened() {
+    fn resent_requests_are_reported_by_cause() {
         for (resent, refused, expected) in [
             (0, 0, "connections  3\n"),
             (
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_connections_that_are_mostly_the_generators_own_are_told_as_that() {
+    fn own_part_of_connect_time_is_reported() {
         let text = |mean_us, own_us| {
             let mut report = Report {
                 connections: 50,

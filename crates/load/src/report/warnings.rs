@@ -6,9 +6,9 @@ use onrush_measure::units;
 
 use super::Report;
 use super::memcached::MemcachedRow;
-use super::number::rounded;
+use super::rounding::rounded;
 use crate::limits::{PORTS_SHARE_MAX, RATE_MISSED_SHARE};
-use crate::pace::stop::Prospect;
+use crate::pace::stop::RunHealth;
 use crate::plan::Plan;
 use crate::protocol::failure::Failure;
 use crate::record::Record;
@@ -17,10 +17,10 @@ pub(super) fn warnings(
     report: &Report,
     plan: &Plan,
     record: &Record,
-    prospect: Prospect,
+    prospect: RunHealth,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
-    if prospect == Prospect::Lost {
+    if prospect == RunHealth::Lost {
         warnings.push("stopped early: no connection could be opened for a long time".to_owned());
     } else if report.stopped_because.is_none() && is_early(report, plan, record) {
         warnings.push("stopped early, before the requested load was complete".to_owned());
@@ -56,7 +56,7 @@ pub(super) fn warnings(
             report.options.timeout_s,
         ));
     }
-    let lost = record.failures_of(Failure::LostAnswer);
+    let lost = record.failures_of(Failure::LostResponse);
     if lost > 0 {
         warnings.push(format!(
             "{} had no response within {} s and {} lost: percentiles count such requests as longer than that",
@@ -71,7 +71,7 @@ pub(super) fn warnings(
             "{} of {} {}",
             units::count(refusals),
             units::plural(report.requests, "response"),
-            plan.protocol.outcomes().refusals,
+            plan.protocol.outcomes().refusal_phrase,
         ));
     }
     warnings.extend(report.memcached.iter().flat_map(MemcachedRow::warnings));

@@ -37,14 +37,14 @@ pub struct Replay {
 }
 
 /// Safe methods without a request body (RFC 9110 section 9.2.1).
-const SAFE: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
+const SAFE_METHODS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
 /// Parses `text`, the content of the file `name`, for `target`. The replay is `speed` times as fast as the log.
 ///
 /// # Errors
 /// A sentence with the file, if it contains no usable request.
 pub fn parse(text: &str, name: &str, target: &Target, speed: f64) -> Result<Replay, String> {
-    let mut known: HashMap<Kind<'_>, u32> = HashMap::new();
+    let mut known: HashMap<RequestKey<'_>, u32> = HashMap::new();
     let mut requests = Vec::new();
     let mut lines: Vec<(i64, u32)> = Vec::new();
     let (mut unsafe_methods, mut unreadable) = (0, 0);
@@ -53,7 +53,7 @@ pub fn parse(text: &str, name: &str, target: &Target, speed: f64) -> Result<Repl
             unreadable += u64::from(!line.trim().is_empty());
             continue;
         };
-        if !SAFE.contains(&kind.method) {
+        if !SAFE_METHODS.contains(&kind.method) {
             unsafe_methods += 1;
             continue;
         }
@@ -106,14 +106,14 @@ fn spread(seconds: impl Iterator<Item = i64> + Clone, speed: f64) -> Arc<[u64]> 
 
 /// Properties that distinguish requests of a log.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Kind<'l> {
+struct RequestKey<'l> {
     method: &'l str,
     path: &'l str,
     referer: Option<&'l str>,
     agent: Option<&'l str>,
 }
 
-impl Kind<'_> {
+impl RequestKey<'_> {
     fn request(&self, target: &Target) -> Request {
         let fields = [("Referer", self.referer), ("User-Agent", self.agent)];
         let headers = fields.into_iter().filter_map(|(name, value)| {
@@ -134,7 +134,7 @@ impl Kind<'_> {
 }
 
 /// Returns the time of a line in seconds since 1970, and its request.
-fn parse_line(line: &str) -> Option<(i64, Kind<'_>)> {
+fn parse_line(line: &str) -> Option<(i64, RequestKey<'_>)> {
     let (_, rest) = line.split_once('[')?;
     let (date, rest) = rest.split_once("] \"")?;
     let (asked, rest) = rest.split_once("\" ")?;
@@ -153,7 +153,7 @@ fn parse_line(line: &str) -> Option<(i64, Kind<'_>)> {
         Some(value).filter(|value| !matches!(*value, "-" | ""))
     };
     let (referer, agent) = (next(), next());
-    let kind = Kind {
+    let kind = RequestKey {
         method,
         path,
         referer,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_log_escapes_is_sent_as_it_was() {
+    fn escaped_log_fields_are_decoded() {
         for (logged, sent) in [
             (r#"UA \"q\" 3"#, Some(r#"UA "q" 3"#)),
             (r"a\\b", Some(r"a\b")),

@@ -7,14 +7,14 @@ use onrush_engine::clock;
 
 /// Names and values, in the order in which they were set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Jar(Vec<(Vec<u8>, Vec<u8>)>);
+pub(crate) struct CookieJar(Vec<(Vec<u8>, Vec<u8>)>);
 
 /// Parsed value of a Set-Cookie field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Cookie {
     name: Vec<u8>,
     value: Vec<u8>,
-    is_gone: bool,
+    is_deleted: bool,
 }
 
 impl Cookie {
@@ -41,7 +41,7 @@ impl Cookie {
         Some(Cookie {
             name: name.to_vec(),
             value: value.to_vec(),
-            is_gone,
+            is_deleted: is_gone,
         })
     }
 
@@ -60,10 +60,10 @@ fn is_age(value: &[u8]) -> bool {
     !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
-impl Jar {
-    pub(crate) fn take(&mut self, cookie: &Cookie) {
+impl CookieJar {
+    pub(crate) fn store(&mut self, cookie: &Cookie) {
         let found = self.0.iter().position(|(name, _)| *name == cookie.name);
-        match (found, cookie.is_gone) {
+        match (found, cookie.is_deleted) {
             (Some(at), true) => drop(self.0.remove(at)),
             (Some(at), false) => self.0[at].1.clone_from(&cookie.value),
             (None, true) => {}
@@ -106,10 +106,10 @@ mod tests {
     use super::*;
 
     fn sent_back(fields: &[&str]) -> String {
-        let mut jar = Jar::default();
+        let mut jar = CookieJar::default();
         for field in fields {
             if let Some(cookie) = Cookie::parse(field.as_bytes()) {
-                jar.take(&cookie);
+                jar.store(&cookie);
             }
         }
         let mut out = Vec::new();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_is_sent_back_until_it_is_taken_back() {
+    fn cookies_are_returned_until_deleted() {
         for (fields, expected) in [
             (&[][..], ""),
             (&["a=1; Path=/; HttpOnly"], "Cookie: a=1\r\n"),

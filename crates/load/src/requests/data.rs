@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_table_are_refused_with_their_line() {
+    fn invalid_csv_is_refused() {
         for (text, part) in [
             ("", "no rows"),
             ("id\n", "no rows"),

@@ -6,7 +6,7 @@ use onrush_http::body::BodyReader;
 
 use super::{Expect, Statuses};
 use crate::limits::http1::RESPONSE_LIMITS;
-use crate::requests::response::Met;
+use crate::requests::response::ExpectationResult;
 
 /// Compiled expectation of a response.
 #[derive(Clone, Debug)]
@@ -29,14 +29,14 @@ impl Expected {
     }
 
     /// Checks the status and the result of the search in the body.
-    pub(crate) fn judge(&self, status: u16, body: Option<&Search>) -> Met {
+    pub(crate) fn judge(&self, status: u16, body: Option<&Search>) -> ExpectationResult {
         let is_one = |of: &Statuses| (of.from..=of.to).contains(&status);
         if !self.statuses.is_empty() && !self.statuses.iter().any(is_one) {
-            return Met::OtherOutcome;
+            return ExpectationResult::OtherOutcome;
         }
         match body {
-            Some(search) if !search.is_found => Met::OtherBody,
-            _ => Met::Yes,
+            Some(search) if !search.is_found => ExpectationResult::OtherBody,
+            _ => ExpectationResult::Yes,
         }
     }
 
@@ -50,9 +50,9 @@ impl Expected {
         }))
     }
 
-    pub(crate) fn look(&self, search: &mut Search, piece: &[u8]) {
+    pub(crate) fn search_piece(&self, search: &mut Search, piece: &[u8]) {
         if let Some(finder) = &self.body {
-            search.look(finder, piece);
+            search.search_piece(finder, piece);
         }
     }
 
@@ -69,7 +69,7 @@ impl Expected {
             if step.consumed == 0 {
                 break;
             }
-            self.look(search, &input[at..][step.payload]);
+            self.search_piece(search, &input[at..][step.payload]);
             at += step.consumed;
         }
         Ok(at)
@@ -84,7 +84,7 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    fn look(&mut self, finder: &Finder<'_>, piece: &[u8]) {
+    fn search_piece(&mut self, finder: &Finder<'_>, piece: &[u8]) {
         if self.is_found || piece.is_empty() {
             return;
         }
@@ -121,21 +121,21 @@ mod tests {
     fn statuses_are_one_of_those_that_were_named() {
         let expected = expected(&["204", "3xx"], None);
         for (status, met) in [
-            (204, Met::Yes),
-            (302, Met::Yes),
-            (200, Met::OtherOutcome),
-            (404, Met::OtherOutcome),
+            (204, ExpectationResult::Yes),
+            (302, ExpectationResult::Yes),
+            (200, ExpectationResult::OtherOutcome),
+            (404, ExpectationResult::OtherOutcome),
         ] {
             assert_eq!(expected.judge(status, None), met, "{status}");
         }
     }
 
     #[test]
-    fn anything_will_do_when_nothing_is_expected() {
+    fn empty_expectation_is_none() {
         assert!(Expected::new(&Expect::default()).is_none());
     }
 
-    fn met(wanted: &str, pieces: &[&[u8]], framing: Framing) -> Met {
+    fn met(wanted: &str, pieces: &[&[u8]], framing: Framing) -> ExpectationResult {
         let expected = expected(&[], Some(wanted));
         let mut search = expected.search().unwrap();
         let mut body = BodyReader::of_response(framing);
@@ -151,9 +151,15 @@ mod tests {
     #[test]
     fn chunk_lines_are_no_part_of_a_body() {
         let pieces: [&[u8]; 2] = [b"3\r\nabc\r\n2\r", b"\nde\r\n0\r\n\r\n"];
-        assert_eq!(met("bcd", &pieces, Framing::Chunked), Met::Yes);
-        assert_eq!(met("\r\n", &pieces, Framing::Chunked), Met::OtherBody);
-        assert_eq!(met("", &pieces, Framing::Chunked), Met::Yes);
+        assert_eq!(
+            met("bcd", &pieces, Framing::Chunked),
+            ExpectationResult::Yes
+        );
+        assert_eq!(
+            met("\r\n", &pieces, Framing::Chunked),
+            ExpectationResult::OtherBody
+        );
+        assert_eq!(met("", &pieces, Framing::Chunked), ExpectationResult::Yes);
     }
 
     proptest! {
@@ -167,7 +173,7 @@ mod tests {
             cuts.extend([0, body.len()]);
             cuts.sort_unstable();
             let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &body.as_bytes()[cut[0]..cut[1]]).collect();
-            let found = met(&wanted, &pieces, Framing::Length(body.len() as u64)) == Met::Yes;
+            let found = met(&wanted, &pieces, Framing::Length(body.len() as u64)) == ExpectationResult::Yes;
             prop_assert_eq!(found, body.contains(&wanted));
         }
     }

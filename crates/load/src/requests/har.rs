@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 
-use super::{Body, Expect, Request, place};
+use super::{Body, Expect, Request, resolve_url};
 use crate::pace::target::Target;
 use crate::requests::header::check_header;
 
@@ -23,8 +23,8 @@ struct Log {
 
 #[derive(Deserialize)]
 struct Entry {
-    request: Asked,
-    response: Option<Answered>,
+    request: HarRequest,
+    response: Option<HarResponse>,
     /// Cache that supplied the response; an extension of Chrome.
     #[serde(rename = "_fromCache")]
     from_cache: Option<serde_json::Value>,
@@ -46,14 +46,14 @@ impl Entry {
 }
 
 #[derive(Deserialize)]
-struct Answered {
+struct HarResponse {
     /// 0 without a response.
     #[serde(default)]
     status: i32,
 }
 
 #[derive(Deserialize)]
-struct Asked {
+struct HarRequest {
     method: String,
     url: String,
     #[serde(default)]
@@ -132,7 +132,7 @@ pub struct Har {
     /// Requests in the order of the file.
     pub requests: Vec<Request>,
     /// Entries for other servers.
-    pub elsewhere: usize,
+    pub other_servers: usize,
     /// Entries that were not sent: cache hits and aborted requests.
     pub unsent: usize,
 }
@@ -147,14 +147,14 @@ pub fn parse(text: &str, name: &str, target: &Target) -> Result<Har, String> {
         .map_err(|error| format!("{name}: not a HAR file: {error}"))?;
     let mut har = Har {
         requests: Vec::new(),
-        elsewhere: 0,
+        other_servers: 0,
         unsent: 0,
     };
     for (index, entry) in archive.log.entries.into_iter().enumerate() {
         let was_sent = entry.was_sent();
         let request = entry.request;
-        let Ok((host, path)) = place(target, &encoded(request.url.as_bytes())) else {
-            har.elsewhere += 1;
+        let Ok((host, path)) = resolve_url(target, &encoded(request.url.as_bytes())) else {
+            har.other_servers += 1;
             continue;
         };
         if !was_sent {
@@ -168,17 +168,17 @@ pub fn parse(text: &str, name: &str, target: &Target) -> Result<Har, String> {
     if har.requests.is_empty() {
         return Err(format!(
             "{name}: none of its {} entries is for {}: give a URL of the server in the recording",
-            har.elsewhere + har.unsent,
+            har.other_servers + har.unsent,
             target.url
         ));
     }
     Ok(har)
 }
 
-fn asked(asked: Asked, host: String, path: &str) -> Result<Request, String> {
+fn asked(asked: HarRequest, host: String, path: &str) -> Result<Request, String> {
     let mut headers = Vec::new();
     for Field { name, value } in asked.headers {
-        if is_of_the_connection(&name) {
+        if is_dropped(&name) {
             continue;
         }
         check_header(&name, &value)?;
@@ -212,7 +212,7 @@ pub(super) fn literal(text: &str) -> String {
 }
 
 /// Hop-by-hop fields, fields that are generated, and HTTP/2 pseudo-header fields.
-fn is_of_the_connection(name: &str) -> bool {
+fn is_dropped(name: &str) -> bool {
     name.starts_with(':')
         || onrush_http::hop::is_hop_by_hop(name)
         || ["host", "content-length"]
@@ -238,7 +238,7 @@ mod tests {
                {"request": {"method": "POST", "url": "https://a/z#f", "headers": [{"name": "Content-Length", "value": "2"}], "postData": {"mimeType": "x", "text": "hi"}}}"#,
         )
         .unwrap();
-        assert_eq!(har.elsewhere, 1);
+        assert_eq!(har.other_servers, 1);
         let [got, posted] = &har.requests[..] else {
             panic!("{har:?}");
         };
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recording_of_the_server_is_refused() {
+    fn har_without_target_requests_is_refused() {
         let other = r#"{"request": {"method": "GET", "url": "https://b/", "headers": []}}"#;
         assert!(
             parsed(other)

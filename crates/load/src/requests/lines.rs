@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Body, Expect, Request, Statuses, place};
+use super::{Body, Expect, Request, Statuses, resolve_url};
 use crate::limits::BODY_BYTES_MAX;
 use crate::pace::target::Target;
 use crate::requests::header::check_header;
@@ -68,7 +68,7 @@ impl<T> OneOrMore<T> {
 
 /// Requests of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Lines {
+pub struct RequestsFile {
     /// Requests in the order of the file.
     pub requests: Vec<Request>,
     /// Body files that were read.
@@ -80,8 +80,8 @@ pub struct Lines {
 ///
 /// # Errors
 /// A sentence with the file and the line.
-pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Lines, String> {
-    let mut lines = Lines::default();
+pub fn parse(text: &str, path: &Path, target: &Target) -> Result<RequestsFile, String> {
+    let mut lines = RequestsFile::default();
     // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for (index, line) in text.lines().enumerate() {
@@ -113,7 +113,7 @@ fn parse_line(
     files: &mut Vec<PathBuf>,
 ) -> Result<Request, Wrong> {
     let line: Line = serde_json::from_str(line).map_err(|error| {
-        if let Some(mistyped) = mistyped(line) {
+        if let Some(mistyped) = type_error(line) {
             return (Some(error.column()), mistyped);
         }
         // serde_json's line number is always 1 here.
@@ -122,7 +122,7 @@ fn parse_line(
         (Some(error.column()), what.to_owned())
     })?;
     let wrong = |why: String| (None, why);
-    let (host, target_path) = place(target, &line.url).map_err(wrong)?;
+    let (host, target_path) = resolve_url(target, &line.url).map_err(wrong)?;
     let message = line.message.map(|message| message.get().to_owned());
     if message.is_some() && line.body.is_some() {
         return Err(wrong(
@@ -175,7 +175,7 @@ fn parse_line(
 }
 
 /// Returns a message about the first key with a value of the wrong type.
-fn mistyped(line: &str) -> Option<String> {
+fn type_error(line: &str) -> Option<String> {
     let line: Value = serde_json::from_str(line).ok()?;
     let Value::Object(keys) = &line else {
         return Some(format!(
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lines_are_named_with_their_place() {
+    fn invalid_lines_are_reported_with_position() {
         for (text, parts) in [
             ("", ["r.jsonl: ", "no requests: expected"]),
             (

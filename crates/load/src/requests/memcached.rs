@@ -7,8 +7,8 @@
 //! A request depends only on its number in the run and the seed, and a value only on the number of its key. So the
 //! value that a get must return is known without storing what was set.
 
-pub mod filled;
 pub mod keys;
+pub mod populate_result;
 pub mod ratio;
 pub mod sizes;
 
@@ -24,27 +24,27 @@ use std::time::Duration;
 use crate::limits::{KEY_BYTES_DEFAULT, KEYS_DEFAULT, VALUE_BYTES_DEFAULT};
 use keys::Distribution;
 use ratio::Ratio;
-use sizes::Sizes;
+use sizes::LengthDistribution;
 
 /// Options of a memcached run.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Asks {
+pub struct MemcachedOptions {
     /// Protocol of the commands.
     pub dialect: Dialect,
     /// Transport.
-    pub carrier: Carrier,
+    pub carrier: TransportKind,
     /// Weights of the commands.
     pub ratio: Ratio,
     /// Whether a get also requests the CAS unique of the value.
-    pub versions: Versions,
+    pub versions: CasUnique,
     /// Number of keys with values.
     pub keys: u64,
     /// Distribution of requests over keys.
     pub distribution: Distribution,
     /// Lengths of keys.
-    pub key_sizes: Sizes,
+    pub key_sizes: LengthDistribution,
     /// Lengths of values.
-    pub value_sizes: Sizes,
+    pub value_sizes: LengthDistribution,
     /// Expiration time of stored values; `None` for never.
     pub expiry: Option<Duration>,
     /// Share of the keys in gets that have a value; the others are never stored.
@@ -57,18 +57,18 @@ pub struct Asks {
     pub verify: Verify,
 }
 
-impl Default for Asks {
+impl Default for MemcachedOptions {
     /// Gets of one key in the text protocol.
-    fn default() -> Asks {
-        Asks {
+    fn default() -> MemcachedOptions {
+        MemcachedOptions {
             dialect: Dialect::default(),
-            carrier: Carrier::default(),
+            carrier: TransportKind::default(),
             ratio: Ratio::default(),
-            versions: Versions::default(),
+            versions: CasUnique::default(),
             keys: KEYS_DEFAULT,
             distribution: Distribution::default(),
-            key_sizes: Sizes::Fixed(KEY_BYTES_DEFAULT),
-            value_sizes: Sizes::Fixed(VALUE_BYTES_DEFAULT),
+            key_sizes: LengthDistribution::Fixed(KEY_BYTES_DEFAULT),
+            value_sizes: LengthDistribution::Fixed(VALUE_BYTES_DEFAULT),
             expiry: None,
             hit_ratio: None,
             multiget: 1,
@@ -120,7 +120,7 @@ impl Dialect {
 
 /// Transport of requests and responses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Carrier {
+pub enum TransportKind {
     /// Connections over TCP, TLS or a Unix socket.
     #[default]
     Streams,
@@ -130,7 +130,7 @@ pub enum Carrier {
 
 /// Whether gets also request the CAS unique of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Versions {
+pub enum CasUnique {
     /// `get`.
     #[default]
     No,
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_protocol_is_read_by_its_name_and_what_is_not_spoken_has_its_reason() {
+    fn dialects_are_parsed_and_unsupported_ones_refused() {
         for dialect in [Dialect::Text, Dialect::Meta, Dialect::MetaQuiet] {
             assert_eq!(Dialect::parse(dialect.name()), Ok(dialect));
         }

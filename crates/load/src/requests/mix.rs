@@ -5,13 +5,13 @@ use std::sync::Arc;
 use onrush_engine::random::{self, Random};
 use onrush_http::Method;
 
-use super::cookies::Jar;
+use super::cookies::CookieJar;
 use super::data::Data;
 use super::expect::Expected;
 use super::template::{Names, Place, Template, Values};
-use super::{Asks, Body, Order, Request};
+use super::{Body, Order, Request, RequestOptions};
 use crate::limits::{BODY_BYTES_MAX, BODY_COPIED_MAX, REQUEST_BYTES_MAX};
-use crate::requests::request::{Last, RequestKind};
+use crate::requests::request::{LastRequest, RequestKind};
 
 #[derive(Debug)]
 pub(crate) struct Mix {
@@ -56,7 +56,11 @@ impl Mix {
     ///
     /// # Errors
     /// A sentence with the request and the mistake.
-    pub(crate) fn new(asks: &Asks, common: &[(String, String)], seed: u64) -> Result<Mix, String> {
+    pub(crate) fn new(
+        asks: &RequestOptions,
+        common: &[(String, String)],
+        seed: u64,
+    ) -> Result<Mix, String> {
         let mut sum = 0;
         let mut recipes = Vec::with_capacity(asks.requests.len());
         let mut weights = Vec::with_capacity(asks.requests.len());
@@ -91,7 +95,7 @@ impl Mix {
     }
 
     /// Whether all requests are identical and short.
-    pub(crate) fn is_one(&self) -> bool {
+    pub(crate) fn is_constant(&self) -> bool {
         let [recipe] = &*self.recipes else {
             return false;
         };
@@ -106,7 +110,7 @@ impl Mix {
             return 0;
         }
         match &self.order {
-            Order::InTurn => (number % kinds as u64) as usize,
+            Order::RoundRobin => (number % kinds as u64) as usize,
             Order::Listed(list) => list[(number % list.len() as u64) as usize] as usize,
             Order::ByWeight => choose(&self.weights, self.seed, number),
         }
@@ -117,8 +121,8 @@ impl Mix {
     pub(crate) fn write(
         &self,
         number: u64,
-        last: Last,
-        jar: Option<&Jar>,
+        last: LastRequest,
+        jar: Option<&CookieJar>,
         out: &mut Vec<u8>,
     ) -> Option<&Arc<[u8]>> {
         let values = self.values(number);
@@ -141,7 +145,7 @@ impl Mix {
         place: usize,
         values: &Values<'_>,
         taken: &[Vec<u8>],
-        (last, jar): (Last, Option<&Jar>),
+        (last, jar): (LastRequest, Option<&CookieJar>),
         out: &mut Vec<u8>,
     ) -> Option<&Arc<[u8]>> {
         let recipe = &self.recipes[place];
@@ -149,7 +153,7 @@ impl Mix {
         if let Some(jar) = jar {
             jar.write(out);
         }
-        if last == Last::Yes && !recipe.closes {
+        if last == LastRequest::Yes && !recipe.closes {
             out.extend_from_slice(b"Connection: close\r\n");
         }
         match &recipe.content {
@@ -174,7 +178,7 @@ impl Mix {
         None
     }
 
-    pub(crate) fn request(&self, last: Last) -> Vec<u8> {
+    pub(crate) fn request(&self, last: LastRequest) -> Vec<u8> {
         let mut bytes = Vec::new();
         let body = self.write(0, last, None, &mut bytes);
         bytes.extend_from_slice(body.map_or(&[][..], |body| body));
@@ -183,8 +187,8 @@ impl Mix {
 
     /// Returns the length of the requests if they are identical, otherwise an upper bound.
     pub(crate) fn request_bytes(&self) -> usize {
-        match self.is_one() {
-            true => self.request(Last::No).len(),
+        match self.is_constant() {
+            true => self.request(LastRequest::No).len(),
             false => self.bytes_max,
         }
     }
@@ -209,7 +213,11 @@ const HEAD_END: &[u8] = b"\r\n\r\n";
 const END_BYTES_MAX: usize = 64;
 
 impl Recipe {
-    fn new(request: &Request, common: &[(String, String)], asks: &Asks) -> Result<Recipe, String> {
+    fn new(
+        request: &Request,
+        common: &[(String, String)],
+        asks: &RequestOptions,
+    ) -> Result<Recipe, String> {
         let data = asks.data.as_ref();
         if !onrush_http::is_token(request.method.as_bytes()) {
             return Err(format!(
@@ -265,7 +273,7 @@ impl Recipe {
             head,
             content: content(request, has(&fields, "content-length"), names)?,
             expected: Expected::new(&request.expect),
-            closes: says_close(&fields),
+            closes: has_connection_close(&fields),
         })
     }
 
@@ -289,7 +297,7 @@ impl Recipe {
     }
 }
 
-pub(crate) fn says_close(fields: &[(String, String)]) -> bool {
+pub(crate) fn has_connection_close(fields: &[(String, String)]) -> bool {
     let mut connection = fields
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("connection"));

@@ -18,7 +18,7 @@ impl RequestKind {
 
 /// Whether a request is the last one of its connection, which HTTP/1.1 announces to the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Last {
+pub(crate) enum LastRequest {
     Yes,
     No,
 }

@@ -23,12 +23,12 @@ pub(crate) struct Response {
     pub(crate) outcome: Outcome,
     /// Whether the connection can be reused.
     pub(crate) keep_alive: bool,
-    pub(crate) met: Met,
+    pub(crate) expectation: ExpectationResult,
 }
 
 /// Consecutive complete responses with the same outcome.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Alike {
+pub(crate) struct IdenticalResponses {
     pub(crate) response: Response,
     /// At least one.
     pub(crate) count: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Outcome {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Met {
+pub(crate) enum ExpectationResult {
     Yes,
     /// The outcome differs.
     OtherOutcome,
@@ -66,13 +66,13 @@ pub(crate) struct Outcomes {
     /// Whether the server refused the request or failed.
     pub(crate) is_refusal: fn(u16) -> bool,
     /// End of a sentence about such responses: "3 of 7 responses ...".
-    pub(crate) refusals: &'static str,
+    pub(crate) refusal_phrase: &'static str,
     /// Whether the outcome counts against the run if the request lists no expected outcomes.
-    pub(crate) is_unaccepted: fn(u16) -> bool,
+    pub(crate) is_unexpected: fn(u16) -> bool,
     /// Whether a healthy server never sends it: a large share makes the run invalid.
     pub(crate) is_failure: fn(u16) -> bool,
     /// Whether it belongs to another request, or to none: a single one makes the run invalid.
-    pub(crate) is_false: fn(u16) -> bool,
+    pub(crate) is_mismatched: fn(u16) -> bool,
 }
 
 impl Outcomes {

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_was_taken_stands_as_it_is_but_for_what_no_path_can_have() {
+    fn extracted_values_are_encoded_in_paths_only() {
         let taken = ["id".to_owned(), "token".to_owned()];
         let names = Names {
             data: None,
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_variable_is_refused_with_what_was_expected() {
+    fn invalid_variables_are_refused() {
         let data = data();
         for (text, part) in [
             ("{{count}}", "expected {{counter}}"),

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use onrush_measure::histogram::Histogram;
 
-use crate::report::moment::Moment;
+use crate::report::snapshot::Snapshot;
 
 /// Bucket bounds (us): three per decade, from a loopback response to the default timeout.
 const BOUNDS_US: [u64; 17] = [
@@ -15,7 +15,7 @@ const BOUNDS_US: [u64; 17] = [
 ];
 
 /// Returns the metrics at `moment`.
-pub fn text(moment: &Moment<'_>) -> String {
+pub fn text(moment: &Snapshot<'_>) -> String {
     let mut out = String::new();
     let view = &moment.view;
     let target = [("target", view.plan.target())];
@@ -48,7 +48,7 @@ pub fn text(moment: &Moment<'_>) -> String {
 }
 
 /// Responses by status class, and errors by kind.
-fn said(out: &mut String, moment: &Moment<'_>) {
+fn said(out: &mut String, moment: &Snapshot<'_>) {
     let classes = moment.view.plan.protocol.outcomes().classes;
     family(
         out,
@@ -70,7 +70,7 @@ fn said(out: &mut String, moment: &Moment<'_>) {
 }
 
 /// Counters and gauges without labels.
-fn counted(out: &mut String, moment: &Moment<'_>) {
+fn counted(out: &mut String, moment: &Snapshot<'_>) {
     let standing = moment.view.standing;
     let second = &moment.second;
     for (name, kind, help, value) in [
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_histogram_has_what_lies_up_to_each_bound_and_all() {
+    fn buckets_are_cumulative() {
         let mut times = Histogram::new();
         let all = [40_000, 60_000, 3_000_000, 20_000_000_000];
         all.into_iter().for_each(|ns| times.record(ns));

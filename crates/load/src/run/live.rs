@@ -27,11 +27,11 @@ use crate::record::figures::{Figures, Kind};
 use crate::report::rows::SecondRow;
 use crate::verdict::Verdict;
 use crate::verdict::reason::State;
-use percentiles::{draw_percentiles, in_short};
+use percentiles::{draw_percentiles, summary_line};
 
 /// Contents of the view.
 #[derive(Clone, Debug, Default)]
-pub struct Live {
+pub struct LiveView {
     /// Target, threads and connections in one line.
     pub headline: String,
     /// Duration of the run, if limited.
@@ -50,7 +50,7 @@ pub struct Live {
     pub verdict: Verdict,
 }
 
-impl Live {
+impl LiveView {
     /// Adds a second.
     pub fn push(&mut self, row: SecondRow) {
         if self.seconds.len() == LIVE_ROWS_MAX {
@@ -93,7 +93,7 @@ const PERCENTILES: u16 = 40;
 const BESIDE_MIN: u16 = 30;
 
 /// Draws the view into `frame`.
-pub fn draw(frame: &mut Frame<'_>, live: &Live) {
+pub fn draw(frame: &mut Frame<'_>, live: &LiveView) {
     let foot = u16::from(frame.area().height > HEAD);
     let [head, middle, foot] = Layout::vertical([
         Constraint::Length(HEAD),
@@ -143,7 +143,7 @@ fn colour(state: State) -> Color {
     }
 }
 
-fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &LiveView) {
     // The response times are shown first if there are few lines.
     let line = |at: u16| Rect {
         y: area.y + at.min(area.height),
@@ -155,7 +155,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, live: &Live) {
         HEAD.. => (line(0), line(1)),
     };
     let (verdict, progress) = (line(2), line(3));
-    frame.render_widget(in_short(live), times);
+    frame.render_widget(summary_line(live), times);
     frame.render_widget(Line::from(format!(" {}", live.headline)).bold(), title);
     let state = live.verdict.state;
     let mut words = vec![Span::styled(
@@ -201,7 +201,7 @@ fn block(title: impl Into<Line<'static>>) -> Block<'static> {
         .title(title)
 }
 
-fn draw_rate(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+fn draw_rate(frame: &mut Frame<'_>, area: Rect, live: &LiveView) {
     let now = live.seconds.back().map_or(0.0, |row| row.rps);
     let mut title = vec![Span::raw(format!(" {} responses ", units::rate(now)))];
     if live.figures.errors > 0 {
@@ -219,7 +219,7 @@ fn draw_rate(frame: &mut Frame<'_>, area: Rect, live: &Live) {
 }
 
 /// Percentiles on a logarithmic axis, so that a stall of a second and a median of 50 us are both visible.
-fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &LiveView) {
     type Pick = fn(&SecondRow) -> Option<f64>;
     let picks: [(&str, Color, Pick); 4] = [
         ("max", Color::DarkGray, |row| row.max_us),
@@ -293,7 +293,7 @@ fn draw_times(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     frame.render_widget(chart, area);
 }
 
-fn draw_distribution(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+fn draw_distribution(frame: &mut Frame<'_>, area: Rect, live: &LiveView) {
     const WIDTH: u16 = 7;
     let block = block(" distribution of response times, % ");
     let inner = block.inner(area);
@@ -334,7 +334,7 @@ fn draw_distribution(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     frame.render_widget(chart, area);
 }
 
-fn draw_counts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+fn draw_counts(frame: &mut Frame<'_>, area: Rect, live: &LiveView) {
     let last = live.seconds.back().copied().unwrap_or_default();
     let figures = &live.figures;
     let errors = Style::new().fg(if figures.errors > 0 {
@@ -354,7 +354,7 @@ fn draw_counts(frame: &mut Frame<'_>, area: Rect, live: &Live) {
     frame.render_widget(Table::new(rows, widths).block(block(" counts ")), area);
 }
 
-fn draw_statuses(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+fn draw_statuses(frame: &mut Frame<'_>, area: Rect, live: &LiveView) {
     let status = |(class, count): (&String, &u64)| {
         let colour = match &**class {
             "2xx" => Color::Green,

@@ -14,66 +14,69 @@ use crate::connection;
 use crate::connection::core_run::CoreRun;
 use crate::connection::http2;
 use crate::connection::outcome::Outcome;
-use crate::connection::socket::{self, Room};
+use crate::connection::socket::{self, SharedBuffers};
 use crate::connection::user::{self, Users};
-use crate::limits::{BEAT, SOFT_STOP, SPARE_SECONDS};
-use crate::pace::gate::Gate;
+use crate::limits::{SOFT_STOP, SPARE_SECONDS, STALL_CHECK_INTERVAL};
+use crate::pace::gate::StartBarrier;
 use crate::plan::Plan;
+use crate::record::incomplete_waits::IncompleteWaits;
+use crate::record::live_counters::Thread;
 use crate::record::rows::Reading;
-use crate::record::standing::Thread;
 use crate::record::times::Times;
-use crate::record::unanswered::Unanswered;
-use crate::requests::memcached::Carrier;
+use crate::requests::memcached::TransportKind;
 
 /// Message of a core to the collecting thread.
 pub(crate) enum Message {
     Began(Thread),
     /// A second has passed: core, counters, and histograms of the second.
-    Second(usize, Reading, Option<Measured>),
+    Second(usize, Reading, Option<SecondBatch>),
     /// The core has ended: core, counters, and waits of requests without a response.
-    Ended(usize, Reading, Box<Unanswered>),
+    Ended(usize, Reading, Box<IncompleteWaits>),
 }
 
 /// Histograms of one second of a core.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct SecondHistograms {
     pub(crate) times: Box<Times>,
     /// Waits of requests without a response at the end of the second.
-    pub(crate) unanswered: Unanswered,
+    pub(crate) unanswered: IncompleteWaits,
 }
 
 /// Histograms of one second of a core, in reusable memory.
-pub(crate) struct Measured {
-    pub(crate) told: Box<Told>,
+pub(crate) struct SecondBatch {
+    pub(crate) told: Box<SecondHistograms>,
     /// Returns the memory to the core after use, so that the core allocates nothing.
-    pub(crate) back: Sender<Box<Told>>,
+    pub(crate) back: Sender<Box<SecondHistograms>>,
 }
 
-impl Measured {
-    pub(crate) fn new(told: Box<Told>, back: Sender<Box<Told>>) -> Measured {
-        Measured { told, back }
+impl SecondBatch {
+    pub(crate) fn new(
+        told: Box<SecondHistograms>,
+        back: Sender<Box<SecondHistograms>>,
+    ) -> SecondBatch {
+        SecondBatch { told, back }
     }
 }
 
 /// Empty buffers for the histograms of seconds, and the sender that returns them.
-struct Spares {
-    back: Sender<Box<Told>>,
-    empty: Receiver<Box<Told>>,
+struct SpareHistograms {
+    back: Sender<Box<SecondHistograms>>,
+    empty: Receiver<Box<SecondHistograms>>,
 }
 
-impl Spares {
+impl SpareHistograms {
     /// Allocates [`SPARE_SECONDS`] buffers. Zeroing them takes milliseconds.
-    fn new() -> Spares {
+    fn new() -> SpareHistograms {
         let (back, empty) = channel();
         for _ in 0..SPARE_SECONDS {
             let _ = back.send(Box::default());
         }
-        Spares { back, empty }
+        SpareHistograms { back, empty }
     }
 }
 
 /// Kind of task that sends requests on the connections of a core.
-enum Askers {
+enum RequestTasks {
     /// One task per connection.
     Connections,
     /// One task per user of a journey.
@@ -81,16 +84,18 @@ enum Askers {
     /// Several lanes per HTTP/2 connection.
     Lanes,
     /// One task per UDP socket.
-    Sockets(Rc<Room>),
+    Sockets(Rc<SharedBuffers>),
 }
 
-impl Askers {
-    fn of(plan: &Plan) -> Askers {
+impl RequestTasks {
+    fn of(plan: &Plan) -> RequestTasks {
         match (Users::of(plan), plan.carrier()) {
-            (Some(users), _) => Askers::Users(users),
-            (None, Carrier::Streams) if plan.protocol.is_http2() => Askers::Lanes,
-            (None, Carrier::Streams) => Askers::Connections,
-            (None, Carrier::Datagrams) => Askers::Sockets(Rc::new(Room::new())),
+            (Some(users), _) => RequestTasks::Users(users),
+            (None, TransportKind::Streams) if plan.protocol.is_http2() => RequestTasks::Lanes,
+            (None, TransportKind::Streams) => RequestTasks::Connections,
+            (None, TransportKind::Datagrams) => {
+                RequestTasks::Sockets(Rc::new(SharedBuffers::new()))
+            }
         }
     }
 }
@@ -100,27 +105,31 @@ pub(crate) fn run_core(
     core: &Core,
     plan: &Arc<Plan>,
     address: Address,
-    gate: &Arc<Gate>,
+    gate: &Arc<StartBarrier>,
     messages: &Sender<Message>,
 ) -> Outcome {
     let run = CoreRun::new(core, plan, address);
-    let askers = Askers::of(plan);
+    let askers = RequestTasks::of(plan);
     // Work that takes milliseconds is done before the first connection, whose connect time would include it.
-    let spares = Spares::new();
+    let spares = SpareHistograms::new();
     if let Some(connector) = &plan.connector {
         connector.prepare_thread();
     }
     for (index, number) in (0..).zip(plan.connections_of(core.id())) {
         let run = Rc::clone(&run);
         match &askers {
-            Askers::Connections => core.spawn(connection::run(run, index, number)),
-            Askers::Users(users) => core.spawn(user::run(Rc::clone(users), run, index, number)),
-            Askers::Lanes => core.spawn(http2::run(run, index, number)),
-            Askers::Sockets(room) => core.spawn(socket::run(run, Rc::clone(room), index, number)),
+            RequestTasks::Connections => core.spawn(connection::run(run, index, number)),
+            RequestTasks::Users(users) => {
+                core.spawn(user::run(Rc::clone(users), run, index, number))
+            }
+            RequestTasks::Lanes => core.spawn(http2::run(run, index, number)),
+            RequestTasks::Sockets(room) => {
+                core.spawn(socket::run(run, Rc::clone(room), index, number))
+            }
         }
     }
     run.spawn_release();
-    core.spawn(lead(
+    core.spawn(drive(
         core.clone(),
         Rc::clone(&run),
         Arc::clone(gate),
@@ -131,7 +140,7 @@ pub(crate) fn run_core(
     core.run();
     let end = run.finish();
     // The receiver may be gone; ignore the error.
-    let mut unanswered = Box::<Unanswered>::default();
+    let mut unanswered = Box::<IncompleteWaits>::default();
     run.unanswered(&mut unanswered);
     let _ = messages.send(Message::Ended(core.id(), run.read(), unanswered));
     Outcome {
@@ -146,19 +155,19 @@ pub(crate) fn run_core(
 }
 
 /// Starts the part together with the other cores, sends the counters once a second, and stops the core at the end.
-async fn lead(
+async fn drive(
     core: Core,
     run: Rc<CoreRun>,
-    gate: Arc<Gate>,
+    gate: Arc<StartBarrier>,
     messages: Sender<Message>,
-    spares: Spares,
+    spares: SpareHistograms,
 ) {
-    run.dialer.opened().await;
+    run.dialer.connected_before_start().await;
     run.start(gate.pass(&core).await);
     if let Some(thread) = run.thread() {
         let _ = messages.send(Message::Began(thread));
     }
-    core.spawn(beat(core.clone()));
+    core.spawn(keep_timer_due(core.clone()));
     if run.recorder.measured_from() > run.began() {
         let (own, beginning) = (core.clone(), Rc::clone(&run));
         core.spawn(async move {
@@ -184,16 +193,16 @@ async fn lead(
         let measured = spares.empty.try_recv().ok().map(|mut empty| {
             run.unanswered(&mut empty.unanswered);
             empty.times = run.recorder.take_times(empty.times);
-            Measured::new(empty, spares.back.clone())
+            SecondBatch::new(empty, spares.back.clone())
         });
         let _ = messages.send(Message::Second(core.id(), reading, measured));
     }
 }
 
 /// Keeps a timer that is due soon, so that a thread that was stopped or waited for a CPU can measure the delay.
-async fn beat(core: Core) {
+async fn keep_timer_due(core: Core) {
     loop {
-        core.sleep(BEAT).await;
+        core.sleep(STALL_CHECK_INTERVAL).await;
     }
 }
 

@@ -12,48 +12,48 @@ use crate::pace::{Pace, Start};
 use crate::plan::{Connecting, Options, Plan, Shard};
 use crate::protocol::Protocol;
 use crate::report::Report;
-use crate::requests::memcached::filled::Filled;
+use crate::requests::memcached::populate_result::PopulateResult;
 use crate::requests::memcached::workload::Workload;
-use crate::requests::memcached::{Carrier, Populate};
+use crate::requests::memcached::{Populate, TransportKind};
 use crate::run;
 
 /// Stores all keys if configured, and keeps the result for the report. Each generator stores its share.
 ///
 /// # Errors
 /// As [`run::start`] and [`run::Running::finish`]; and [`Error::Unreachable`] if nothing could be stored.
-pub fn populate(plan: &mut Plan) -> Result<Option<&Filled>, Error> {
+pub fn populate(plan: &mut Plan) -> Result<Option<&PopulateResult>, Error> {
     let options = &plan.options;
     if !options.target.scheme.is_memcached() || options.memcached.populate == Populate::No {
         return Ok(None);
     }
     let filled = fill(&plan.options)?;
     if filled.keys > 0 && filled.stored == 0 {
-        let complaint = filled.complaint().unwrap_or_default();
+        let complaint = filled.failure_message().unwrap_or_default();
         return Err(Error::Unreachable(complaint));
     }
     Ok(Some(plan.filled.insert(filled)))
 }
 
-fn fill(options: &Options) -> Result<Filled, Error> {
+fn fill(options: &Options) -> Result<PopulateResult, Error> {
     let Options {
         shard: Shard { index, count },
         seed,
         ..
     } = *options;
-    let filling = Workload::filling(&options.memcached, seed, (index, count));
+    let filling = Workload::populate(&options.memcached, seed, (index, count));
     let (workload, keys) = filling.map_err(Error::Invalid)?;
     if keys == 0 {
-        return Ok(Filled::default());
+        return Ok(PopulateResult::default());
     }
     let protocol = Protocol::Memcached(Arc::new(workload));
     let own = options.shard.share().count_of(options.connections as u64);
     let bytes = protocol.request_bytes() as u64;
     let (connections, pipeline) = match protocol.carrier() {
-        Carrier::Streams => {
+        TransportKind::Streams => {
             let fitting = BATCH_BYTES_MAX as u64 / bytes;
             (own.clamp(1, keys), fitting.clamp(1, FILL_BATCH))
         }
-        Carrier::Datagrams => (1, (FILL_DATAGRAM_BYTES / bytes).clamp(1, FILL_DATAGRAMS)),
+        TransportKind::Datagrams => (1, (FILL_DATAGRAM_BYTES / bytes).clamp(1, FILL_DATAGRAMS)),
     };
     let options = Options {
         // A single thread takes keys in sequence, so none is skipped.
@@ -95,7 +95,7 @@ fn fill(options: &Options) -> Result<Filled, Error> {
     Ok(filled(keys, &report))
 }
 
-fn filled(keys: u64, report: &Report) -> Filled {
+fn filled(keys: u64, report: &Report) -> PopulateResult {
     let row = report.memcached.as_ref();
     let mut errors: BTreeMap<String, u64> = row.map(|row| row.errors.clone()).unwrap_or_default();
     // Error lines are already counted by text.
@@ -105,7 +105,7 @@ fn filled(keys: u64, report: &Report) -> Filled {
     let said = report.statuses.iter();
     let said = said.filter(|(said, _)| *said == "not_stored" || *said == "exists");
     errors.extend(said.map(|(said, count)| (said.replace('_', " "), *count)));
-    Filled {
+    PopulateResult {
         keys,
         stored: row.map_or(0, |row| row.stored),
         value_bytes: row.map_or(0, |row| row.value_bytes_written),

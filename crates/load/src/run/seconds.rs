@@ -4,30 +4,30 @@ use std::collections::VecDeque;
 
 use onrush_measure::second::Second;
 
+use crate::record::incomplete_waits::IncompleteWaits;
+use crate::record::live_counters::RunView;
 use crate::record::rows::Row;
-use crate::record::standing::View;
 use crate::record::times::Times;
-use crate::record::unanswered::Unanswered;
-use crate::report::moment::Moment;
 use crate::report::rows::SecondRow;
-use crate::run::part::Measured;
+use crate::report::snapshot::Snapshot;
+use crate::run::part::SecondBatch;
 
 /// Histograms of the cores by second, and of the whole run.
 pub(crate) struct Seconds {
     /// Seconds of each core that belong to no row yet.
-    cores: Vec<VecDeque<Option<Measured>>>,
+    cores: Vec<VecDeque<Option<SecondBatch>>>,
     /// Histograms of the current row.
     pub(crate) second: Times,
     pub(crate) whole: Times,
     /// Last reported waits of each core, and its waits at the end.
     waits: Vec<Waits>,
-    unanswered: Unanswered,
+    unanswered: IncompleteWaits,
 }
 
 #[derive(Clone, Default)]
 struct Waits {
-    last: Unanswered,
-    end: Option<Box<Unanswered>>,
+    last: IncompleteWaits,
+    end: Option<Box<IncompleteWaits>>,
 }
 
 impl Seconds {
@@ -37,7 +37,7 @@ impl Seconds {
             second: Times::default(),
             whole: Times::default(),
             waits: vec![Waits::default(); cores],
-            unanswered: Unanswered::default(),
+            unanswered: IncompleteWaits::default(),
         }
     }
 
@@ -46,9 +46,9 @@ impl Seconds {
         &'a self,
         row: &Row,
         cores: &'a [Second],
-        view: View<'a>,
-    ) -> Moment<'a> {
-        Moment {
+        view: RunView<'a>,
+    ) -> Snapshot<'a> {
+        Snapshot {
             second: row.second(),
             cores,
             row: SecondRow::of(row, &self.second.response, &self.second.service),
@@ -63,11 +63,11 @@ impl Seconds {
         }
     }
 
-    pub(crate) fn add(&mut self, core: usize, measured: Option<Measured>) {
+    pub(crate) fn add(&mut self, core: usize, measured: Option<SecondBatch>) {
         self.cores[core].push_back(measured);
     }
 
-    pub(crate) fn ended(&mut self, core: usize, unanswered: Box<Unanswered>) {
+    pub(crate) fn ended(&mut self, core: usize, unanswered: Box<IncompleteWaits>) {
         self.waits[core].end = Some(unanswered);
     }
 
@@ -77,7 +77,7 @@ impl Seconds {
         self.unanswered.clear();
         for (core, waits) in self.cores.iter_mut().zip(&mut self.waits) {
             match core.pop_front() {
-                Some(Some(Measured { mut told, back })) => {
+                Some(Some(SecondBatch { mut told, back })) => {
                     self.second.merge(&told.times);
                     told.times.clear();
                     std::mem::swap(&mut waits.last, &mut told.unanswered);

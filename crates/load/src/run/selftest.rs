@@ -16,7 +16,7 @@ use crate::pace::target::Target;
 use crate::plan::{Connecting, Options, Plan};
 use crate::report::Report;
 use crate::run;
-use server::{Delay, Seen, Server};
+use server::{Delay, Observations, Server};
 
 /// Tolerance of a percentile, as a share of the expected value ...
 const ERROR_SHARE_MAX: f64 = 0.02;
@@ -137,7 +137,7 @@ pub fn test(io: Io) -> Result<SelfTest, Error> {
             10_000,
         ),
     ] {
-        let (report, seen) = play(io, delay, |options| {
+        let (report, seen) = run_against(io, delay, |options| {
             options.connections = connections;
             options.stop.count = Some(count);
         })?;
@@ -152,15 +152,15 @@ pub fn test(io: Io) -> Result<SelfTest, Error> {
 }
 
 fn host(io: Io) -> Result<Host, Error> {
-    let (floor, _) = play(io, Delay::None, |options| options.stop.count = Some(5_000))?;
-    let (ceiling, _) = play(io, Delay::None, |options| {
+    let (floor, _) = run_against(io, Delay::None, |options| options.stop.count = Some(5_000))?;
+    let (ceiling, _) = run_against(io, Delay::None, |options| {
         options.connections = 50;
         options.stop.after = Some(Duration::from_secs(1));
     })?;
     Ok(Host {
         floor: floor.times.service,
-        slip_50us: slip(io, Duration::from_micros(50))?,
-        slip_1ms: slip(io, Duration::from_millis(1))?,
+        slip_50us: timer_lateness(io, Duration::from_micros(50))?,
+        slip_1ms: timer_lateness(io, Duration::from_millis(1))?,
         ceiling: ceiling.rps,
         gaps: gaps(io)?,
     })
@@ -169,7 +169,7 @@ fn host(io: Io) -> Result<Host, Error> {
 /// Reads the clock for a second on the CPUs of generator and server at once; on one CPU if they share it.
 fn gaps(io: Io) -> Result<Vec<Gaps>, Error> {
     const TIME: Duration = Duration::from_secs(1);
-    let cpus = match polls() {
+    let cpus = match can_busy_poll() {
         true => vec![cpu(0), cpu(1)],
         false => vec![None],
     };
@@ -194,7 +194,7 @@ fn gaps(io: Io) -> Result<Vec<Gaps>, Error> {
 }
 
 /// Whether generator and server can busy-poll on a CPU each. Their figures then exclude wake-ups, which `Host` has.
-fn polls() -> bool {
+fn can_busy_poll() -> bool {
     cpu(1).is_some()
 }
 
@@ -205,7 +205,7 @@ fn cpu(role: usize) -> Option<usize> {
 }
 
 /// Measures the lateness of timers of `time`.
-fn slip(io: Io, time: Duration) -> Result<Histogram, Error> {
+fn timer_lateness(io: Io, time: Duration) -> Result<Histogram, Error> {
     let setup = onrush_engine::Setup {
         io,
         cpus: vec![None],
@@ -229,13 +229,17 @@ fn slip(io: Io, time: Duration) -> Result<Histogram, Error> {
 }
 
 /// Runs the generator once against a server with this delay.
-fn play(io: Io, delay: Delay, change: impl FnOnce(&mut Options)) -> Result<(Report, Seen), Error> {
+fn run_against(
+    io: Io,
+    delay: Delay,
+    change: impl FnOnce(&mut Options),
+) -> Result<(Report, Observations), Error> {
     let server = Server::start(io, delay)?;
     let url = format!("http://{}/", server.address);
     let mut options = Options {
         cpus: cpu(0).into_iter().collect(),
         io,
-        busy_poll: polls(),
+        busy_poll: can_busy_poll(),
         connecting: Connecting::Before,
         ..Options::new(Target::parse(&url).map_err(Error::Invalid)?)
     };
@@ -249,7 +253,7 @@ fn percentiles(
     case: &'static str,
     delay: Delay,
     report: &Report,
-    seen: &Seen,
+    seen: &Observations,
     host: &Host,
     checks: &mut Vec<Check>,
 ) {
@@ -279,7 +283,7 @@ fn stall(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     let time = Duration::from_secs(4);
     let delay = Delay::Stall(Duration::from_secs(1), Duration::from_millis(500));
     let run = |delay: Delay, time: Duration| {
-        play(io, delay, |options| {
+        run_against(io, delay, |options| {
             options.connections = 10;
             options.pace = Pace::rate(NonZeroU64::new(RATE).expect("not zero"));
             options.stop.after = Some(time);
@@ -325,7 +329,7 @@ fn stall(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
 /// Closed connections cost no response and no error, and are counted.
 fn closes(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     const CASE: &str = "closes after 10 responses";
-    let (report, seen) = play(io, Delay::ClosesAfter(10), |options| {
+    let (report, seen) = run_against(io, Delay::ClosesAfter(10), |options| {
         options.stop.count = Some(2_000);
     })?;
     for (figure, expected, reported) in [
@@ -342,7 +346,7 @@ fn closes(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
 /// The achieved rate equals the configured rate.
 fn rate(io: Io, checks: &mut Vec<Check>) -> Result<(), Error> {
     const CASE: &str = "2,000/s for 2 s";
-    let (report, _) = play(io, Delay::None, |options| {
+    let (report, _) = run_against(io, Delay::None, |options| {
         options.connections = 20;
         options.pace = Pace::rate(NonZeroU64::new(2_000).expect("not zero"));
         options.stop.after = Some(Duration::from_secs(2));

@@ -2,14 +2,14 @@
 
 use onrush_measure::units;
 
-use super::reason::{Judge, Reason, invalid, per_cent, suspect};
+use super::reason::{NewReason, Reason, invalid, per_cent, suspect};
 use crate::limits::{
     BUSY_DURATION_MIN, CONNECTIONS_SHARE_MIN, CPU_SHARE_INVALID, CPU_SHARE_SUSPECT, FAIRNESS_MIN,
     MISSED_SHARE_INVALID, OWN_MIN_US, OWN_PERCENTILE_INVALID, OWN_SHARE_INVALID, OWN_SHARE_SUSPECT,
     RATE_MISSED_SHARE, RETRANSMIT_SHARE_MAX, SEGMENTS_MIN, STALLED_SHARE_INVALID,
     STALLED_SHARE_SUSPECT, START_LATE_MAX, STEAL_SHARE_MAX, THROTTLED_SHARE_MAX,
 };
-use crate::record::evidence::{Evidence, OwnPart, ThreadEvidence};
+use crate::record::evidence::{Evidence, GeneratorShare, ThreadEvidence};
 
 /// Largest value of `figure` among the threads; `None` in a run that is too short for shares of its time.
 pub(super) fn worst(evidence: &Evidence, figure: fn(&ThreadEvidence) -> f64) -> Option<f64> {
@@ -102,7 +102,7 @@ pub(super) fn run_delay(evidence: &Evidence) -> Option<Reason> {
         None => (share / under_way.clamp(f64::MIN_POSITIVE, 1.0)).min(1.0),
     };
     let exceeds = |bound: f64| share > bound || (of_mean > bound && of_mean * mean_us > OWN_MIN_US);
-    let reason = |judge: Judge, bound: f64| {
+    let reason = |judge: NewReason, bound: f64| {
         judge(
             "a runnable thread waited for a CPU",
             format!(
@@ -126,8 +126,9 @@ pub(super) fn own(evidence: &Evidence) -> Option<Reason> {
     if evidence.duration_s < BUSY_DURATION_MIN.as_secs_f64() {
         return None;
     }
-    let exceeds = |part: &&OwnPart, bound: f64| part.share() > bound && part.own_us > OWN_MIN_US;
-    let worst = |parts: Vec<&OwnPart>| {
+    let exceeds =
+        |part: &&GeneratorShare, bound: f64| part.share() > bound && part.own_us > OWN_MIN_US;
+    let worst = |parts: Vec<&GeneratorShare>| {
         parts
             .into_iter()
             .max_by(|one, other| one.share().total_cmp(&other.share()))
@@ -140,7 +141,7 @@ pub(super) fn own(evidence: &Evidence) -> Option<Reason> {
         .own
         .iter()
         .filter(|part| exceeds(part, OWN_SHARE_SUSPECT));
-    let reason = |judge: Judge, part: OwnPart, bound: f64| {
+    let reason = |judge: NewReason, part: GeneratorShare, bound: f64| {
         let time = |us: f64| units::nanoseconds(us * 1000.0);
         judge(
             "the generator's own part of the response time",
@@ -165,7 +166,7 @@ pub(super) fn own(evidence: &Evidence) -> Option<Reason> {
 pub(super) fn stalls(evidence: &Evidence) -> Option<Reason> {
     let share = worst(evidence, |thread| thread.stalled_share)?;
     let longest = worst(evidence, |thread| thread.longest_turn_us)?;
-    let (judge, bound): (Judge, f64) = match share {
+    let (judge, bound): (NewReason, f64) = match share {
         share if share > STALLED_SHARE_INVALID => (invalid, STALLED_SHARE_INVALID),
         share if share > STALLED_SHARE_SUSPECT => (suspect, STALLED_SHARE_SUSPECT),
         _ => return None,

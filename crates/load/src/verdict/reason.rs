@@ -55,7 +55,7 @@ impl fmt::Display for Reason {
 }
 
 /// [`suspect`] or [`invalid`].
-pub(super) type Judge = fn(&str, String, String, &str) -> Reason;
+pub(super) type NewReason = fn(&str, String, String, &str) -> Reason;
 
 pub(super) fn suspect(what: &str, measured: String, bound: String, remedy: &str) -> Reason {
     Reason {

@@ -2,9 +2,9 @@
 
 use onrush_measure::units;
 
-use super::reason::{Judge, Reason, invalid, per_cent, suspect};
+use super::reason::{NewReason, Reason, invalid, per_cent, suspect};
 use crate::limits::{
-    FAILED_SHARE_INVALID, RESENT_SHARE_MAX, UNANSWERED_SHARE_INVALID, UNANSWERED_SHARE_SUSPECT,
+    FAILED_SHARE_INVALID, INCOMPLETE_SHARE_INVALID, INCOMPLETE_SHARE_SUSPECT, RESENT_SHARE_MAX,
 };
 use crate::record::evidence::Evidence;
 
@@ -98,7 +98,7 @@ pub(super) fn failures(evidence: &Evidence) -> Option<Reason> {
 
 /// The excess bytes may have been taken for another response, so responses cannot be matched with certainty.
 pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
-    even_one(
+    any_is_suspect(
         evidence,
         "responses with more bytes than they should have",
         evidence.unasked,
@@ -109,7 +109,7 @@ pub(super) fn unasked(evidence: &Evidence) -> Option<Reason> {
 
 /// If one response belongs to another request, any other may, too.
 pub(super) fn false_responses(evidence: &Evidence) -> Option<Reason> {
-    even_one(
+    any_is_suspect(
         evidence,
         "responses that do not match their requests",
         evidence.false_responses,
@@ -119,9 +119,9 @@ pub(super) fn false_responses(evidence: &Evidence) -> Option<Reason> {
 }
 
 /// Reason if there is even one such response: suspect, or invalid above a share.
-fn even_one(evidence: &Evidence, what: &str, count: u64, remedy: &str) -> Option<Reason> {
+fn any_is_suspect(evidence: &Evidence, what: &str, count: u64, remedy: &str) -> Option<Reason> {
     let share = count as f64 / evidence.responses.max(1) as f64;
-    let (judge, bound): (Judge, String) = match count {
+    let (judge, bound): (NewReason, String) = match count {
         0 => return None,
         _ if share > FAILED_SHARE_INVALID => {
             let bound = format!("at most {}", per_cent(FAILED_SHARE_INVALID));
@@ -148,11 +148,11 @@ pub(super) fn failed_responses(evidence: &Evidence) -> Option<Reason> {
 /// Redirects and error responses are often faster than what the user means to measure.
 pub(super) fn unaccepted(evidence: &Evidence) -> Option<Reason> {
     let share = evidence.unaccepted as f64 / evidence.responses.max(1) as f64;
-    (share > UNANSWERED_SHARE_SUSPECT).then(|| {
+    (share > INCOMPLETE_SHARE_SUSPECT).then(|| {
         suspect(
             "responses with a status of 300 or above, or a code other than OK",
             format!("{} ({})", units::count(evidence.unaccepted), per_cent(share)),
-            format!("at most {}", per_cent(UNANSWERED_SHARE_SUSPECT)),
+            format!("at most {}", per_cent(INCOMPLETE_SHARE_SUSPECT)),
             "percentiles include them: see the statuses, and accept expected ones with --expect-status, such as --expect-status 200,404 or 2xx,5xx",
         )
     })
@@ -161,11 +161,11 @@ pub(super) fn unaccepted(evidence: &Evidence) -> Option<Reason> {
 /// Responses other than expected are not those whose times the user means to measure.
 pub(super) fn unexpected(evidence: &Evidence) -> Option<Reason> {
     let share = evidence.unexpected as f64 / evidence.responses.max(1) as f64;
-    (share > UNANSWERED_SHARE_SUSPECT).then(|| {
+    (share > INCOMPLETE_SHARE_SUSPECT).then(|| {
         suspect(
             "responses other than expected",
             format!("{} ({})", units::count(evidence.unexpected), per_cent(share)),
-            format!("at most {}", per_cent(UNANSWERED_SHARE_SUSPECT)),
+            format!("at most {}", per_cent(INCOMPLETE_SHARE_SUSPECT)),
             "percentiles include them: see the errors by kind, and correct the target or the expectation \
              (--expect-status, --expect-body, expect, checks of a journey)",
         )
@@ -178,13 +178,13 @@ pub(super) fn unanswered(evidence: &Evidence) -> Option<Reason> {
     // A closed loop always leaves one request on each connection. If none has waited longer than the longest response
     // took, they may be as fast: in a short run against a slow target there are few values, but they are right.
     if evidence.longest_open.is_some_and(|longest| longest <= 1.0) {
-        share = share.min(UNANSWERED_SHARE_INVALID);
+        share = share.min(INCOMPLETE_SHARE_INVALID);
     }
     without_response(
         share,
         "requests without a response at the end",
         open,
-        UNANSWERED_SHARE_INVALID,
+        INCOMPLETE_SHARE_INVALID,
         "percentiles that they could change are printed as lower bounds (≥): measure for longer (-d), and check for \
          requests to which the target never responds",
     )
@@ -202,8 +202,8 @@ pub(super) fn without_response(
         let bound = format!("at most {}", per_cent(invalid_above));
         return Some(invalid(what, measured, bound, remedy));
     }
-    let bound = format!("at most {}", per_cent(UNANSWERED_SHARE_SUSPECT));
-    (share > UNANSWERED_SHARE_SUSPECT).then(|| suspect(what, measured, bound, remedy))
+    let bound = format!("at most {}", per_cent(INCOMPLETE_SHARE_SUSPECT));
+    (share > INCOMPLETE_SHARE_SUSPECT).then(|| suspect(what, measured, bound, remedy))
 }
 
 /// Requests sent again over other connections. Refused streams are excluded: they are sent again at once over the same

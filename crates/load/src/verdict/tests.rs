@@ -1,7 +1,7 @@
 //! Verdicts and their reasons.
 
 use super::*;
-use crate::record::evidence::{OwnPart, ThreadEvidence};
+use crate::record::evidence::{GeneratorShare, ThreadEvidence};
 
 /// Closed loop without any reason against it.
 fn good() -> Evidence {
@@ -44,7 +44,7 @@ fn only_reason(evidence: &Evidence) -> (State, String) {
 }
 
 #[test]
-fn responses_with_more_bytes_than_they_should_have_are_doubted_and_half_of_them_spoil_the_run() {
+fn excess_bytes_are_suspect_or_invalid() {
     for (unasked, state) in [
         (1, State::Suspect),
         (500, State::Suspect),
@@ -57,7 +57,7 @@ fn responses_with_more_bytes_than_they_should_have_are_doubted_and_half_of_them_
 }
 
 #[test]
-fn false_responses_are_doubted_from_the_first_on_and_errors_from_one_in_a_hundred_on() {
+fn one_false_response_is_suspect() {
     for (false_responses, failed_responses, expected) in [
         (1, 0, Some(State::Suspect)),
         (500, 0, Some(State::Suspect)),
@@ -81,7 +81,7 @@ fn false_responses_are_doubted_from_the_first_on_and_errors_from_one_in_a_hundre
 }
 
 #[test]
-fn a_run_that_measured_nothing_is_invalid_whatever_responses_it_got() {
+fn unmeasured_run_is_invalid() {
     for count in [0, 5] {
         let found = only_reason(&Evidence {
             requests_sent: count,
@@ -100,7 +100,7 @@ fn a_run_that_measured_nothing_is_invalid_whatever_responses_it_got() {
 }
 
 #[test]
-fn a_run_without_a_blemish_is_valid() {
+fn good_run_is_valid() {
     for evidence in [good(), paced()] {
         let verdict = Verdict::of(&evidence);
         assert_eq!((verdict.state, verdict.reasons.len()), (State::Valid, 0));
@@ -109,7 +109,7 @@ fn a_run_without_a_blemish_is_valid() {
 }
 
 #[test]
-fn a_full_thread_is_suspect_in_a_closed_loop_and_invalid_at_a_set_rate() {
+fn full_thread_is_invalid_in_open_loop() {
     let full = |mut evidence: Evidence, share: f64| {
         evidence.threads[1].cpu_share = share;
         evidence
@@ -138,7 +138,7 @@ fn each_bound_has_its_own_reason() {
         only_reason(&evidence)
     };
     type Change = fn(&mut Evidence);
-    let part = |percentile, response_us, own_us| OwnPart {
+    let part = |percentile, response_us, own_us| GeneratorShare {
         percentile,
         response_us,
         own_us,
@@ -240,14 +240,14 @@ fn each_bound_has_its_own_reason() {
 }
 
 #[test]
-fn streams_that_were_refused_before_it_was_known_how_many_there_are_are_no_reason() {
+fn refused_streams_are_not_a_reason() {
     let mut evidence = good();
     (evidence.resent, evidence.refused) = (500, 500);
     assert_eq!(Verdict::of(&evidence).state, State::Valid);
 }
 
 #[test]
-fn switches_and_long_turns_without_effect_are_no_reasons() {
+fn harmless_switches_are_not_a_reason() {
     let mut evidence = good();
     evidence.threads[0].involuntary_switches = 99_999;
     evidence.threads[0].longest_turn_us = 30_000.0;
@@ -259,7 +259,7 @@ fn switches_and_long_turns_without_effect_are_no_reasons() {
 }
 
 #[test]
-fn the_wait_for_a_cpu_at_a_low_rate_is_judged_by_what_it_added_to_requests() {
+fn run_delay_is_judged_by_effect_on_requests() {
     // One request of 1 ms per second, and a thread that waited for 0.2 % of the time.
     let mut evidence = Evidence {
         rate_asked: Some(1.0),
@@ -279,7 +279,7 @@ fn the_wait_for_a_cpu_at_a_low_rate_is_judged_by_what_it_added_to_requests() {
 }
 
 #[test]
-fn error_statuses_that_nobody_expects_are_suspect() {
+fn unlisted_error_statuses_are_suspect() {
     let mut evidence = good();
     evidence.unaccepted = evidence.responses / 2;
     let verdict = Verdict::of(&evidence);
@@ -304,7 +304,7 @@ fn unexpected_responses_are_suspect() {
 }
 
 #[test]
-fn the_worst_reason_stands_first_and_decides() {
+fn worst_reason_is_first() {
     let evidence = Evidence {
         fairness: Some(0.1),
         is_count_consistent: false,
@@ -317,7 +317,7 @@ fn the_worst_reason_stands_first_and_decides() {
 }
 
 #[test]
-fn requests_in_flight_at_the_end_are_not_a_rate_that_was_missed() {
+fn in_flight_requests_do_not_miss_rate() {
     let evidence = Evidence {
         rate_asked: Some(10.0),
         rate_achieved: 5.0,

@@ -23,12 +23,12 @@ use std::fmt;
 use onrush_measure::units;
 
 use crate::record::figures::{Figures, Kind};
-use crate::record::unanswered::Bounds;
+use crate::record::incomplete_waits::Bounds;
 use crate::requests::grpc::code;
-pub use extent::Extent;
-use metric::{Counted, Metric, Unit};
-pub use outcome::{Fate, Outcome};
-pub use scope::{Place, Scope};
+pub use extent::RunExtent;
+use metric::{CountMetric, Metric, Unit};
+pub use outcome::{JudgedThreshold, ThresholdOutcome};
+pub use scope::{Scope, ScopeIndex};
 use statistic::Statistic;
 
 /// A condition under which the run fails.
@@ -55,27 +55,27 @@ enum Op {
 
 /// Syntax error in a condition.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mistake {
+pub struct ConditionError {
     /// Column, from 1, in characters.
     pub column: usize,
     /// Description of the error.
     pub message: String,
 }
 
-impl fmt::Display for Mistake {
+impl fmt::Display for ConditionError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "column {}: {}", self.column, self.message)
     }
 }
 
-impl std::error::Error for Mistake {}
+impl std::error::Error for ConditionError {}
 
 impl Threshold {
     /// Parses a condition.
     ///
     /// # Errors
     /// The error and its column.
-    pub fn parse(text: &str) -> Result<Threshold, Mistake> {
+    pub fn parse(text: &str) -> Result<Threshold, ConditionError> {
         let is_op = |letter: char| matches!(letter, '<' | '>' | '=' | '!');
         // A name in braces may contain any character.
         let braces = text
@@ -143,7 +143,7 @@ impl Threshold {
 
     /// Whether the metric counts checks, which only steps of journeys have.
     pub fn is_about_checks(&self) -> bool {
-        matches!(self.metric, Metric::Counted(Counted::FailedChecks, _))
+        matches!(self.metric, Metric::Counted(CountMetric::FailedChecks, _))
     }
 
     /// The probable intention of the user, if the condition fails runs with low latencies.
@@ -173,21 +173,21 @@ impl Threshold {
     pub fn is_about_errors(&self) -> bool {
         let is_counted = matches!(
             self.metric,
-            Metric::Counted(Counted::Errors | Counted::Timeouts, _)
+            Metric::Counted(CountMetric::Errors | CountMetric::Timeouts, _)
         );
         is_counted && self.scope.is_none()
     }
 
     /// Whether the metric counts lost datagrams, which only runs of test packets have.
     pub fn is_about_loss(&self) -> bool {
-        matches!(self.metric, Metric::Counted(Counted::Loss, _))
+        matches!(self.metric, Metric::Counted(CountMetric::Loss, _))
     }
 
     /// Whether the metric needs to know which datagrams arrived; unknown if the peer neither returns nor reports them.
-    pub fn is_about_receipt(&self) -> bool {
+    pub fn needs_receipt_counts(&self) -> bool {
         match self.metric {
             Metric::Rate => true,
-            Metric::Counted(counted, _) => counted != Counted::Missed,
+            Metric::Counted(counted, _) => counted != CountMetric::Missed,
             // Without received datagrams there are no times, so the condition is undecided, which is not a pass.
             Metric::Time(..) => false,
         }
@@ -197,43 +197,43 @@ impl Threshold {
     ///
     /// # Errors
     /// The figure to use instead.
-    pub fn is_known_early(&self) -> Result<(), String> {
+    pub fn check_known_during_run(&self) -> Result<(), String> {
         if let Some(scope) = &self.scope {
             return Err(format!(
                 "metrics of {scope} are known only at the end of a run: leave it out"
             ));
         }
         match self.metric {
-            Metric::Counted(Counted::Status(status), _) => Err(format!(
+            Metric::Counted(CountMetric::Status(status), _) => Err(format!(
                 "single statuses are known only at the end of a run: use their class, status.{}xx",
                 status / 100
             )),
-            Metric::Counted(Counted::Code(code), _) => Err(format!(
+            Metric::Counted(CountMetric::Code(code), _) => Err(format!(
                 "single codes are known only at the end of a run: use the class of their status, status.{}xx",
                 code::class(code)
             )),
-            Metric::Counted(Counted::FailedChecks, _) => {
+            Metric::Counted(CountMetric::FailedChecks, _) => {
                 Err("failed checks are known only at the end of a run".to_owned())
             }
-            Metric::Counted(Counted::Loss, _) => {
+            Metric::Counted(CountMetric::Loss, _) => {
                 Err("losses are known only at the end of a run".to_owned())
             }
-            Metric::Counted(Counted::Timeouts | Counted::Missed, _) => Err(
+            Metric::Counted(CountMetric::Timeouts | CountMetric::Missed, _) => Err(
                 "timeouts and missed requests are known only at the end of a run: use errors, or a percentile"
                     .to_owned(),
             ),
-            Metric::Counted(Counted::Errors | Counted::Resent | Counted::Class(_), _)
+            Metric::Counted(CountMetric::Errors | CountMetric::Resent | CountMetric::Class(_), _)
             | Metric::Time(..)
             | Metric::Rate => Ok(()),
         }
     }
 
-    pub(crate) fn undecided(&self, reason: String) -> Outcome {
-        self.outcome(Fate::Undecided, reason)
+    pub(crate) fn undecided(&self, reason: String) -> JudgedThreshold {
+        self.outcome(ThresholdOutcome::Undecided, reason)
     }
 
-    fn outcome(&self, fate: Fate, measured: String) -> Outcome {
-        Outcome {
+    fn outcome(&self, fate: ThresholdOutcome, measured: String) -> JudgedThreshold {
+        JudgedThreshold {
             condition: self.text.clone(),
             fate,
             measured,
@@ -241,10 +241,10 @@ impl Threshold {
     }
 
     /// Judges the condition at the end of a run; `figures` must be of its scope.
-    pub fn judge(&self, figures: &Figures) -> Outcome {
+    pub fn judge(&self, figures: &Figures) -> JudgedThreshold {
         let outcome = |fate, measured| self.outcome(fate, measured);
         let Bounds { low, high } = match self.measured(figures) {
-            Err(reason) => return outcome(Fate::Undecided, reason),
+            Err(reason) => return outcome(ThresholdOutcome::Undecided, reason),
             Ok(bounds) => bounds,
         };
         let measured = match () {
@@ -256,10 +256,10 @@ impl Threshold {
             self.op.holds(low, self.value),
             self.op.holds(high, self.value),
         ) {
-            (true, true) => outcome(Fate::Failed, measured),
-            (false, false) => outcome(Fate::Passed, measured),
+            (true, true) => outcome(ThresholdOutcome::Failed, measured),
+            (false, false) => outcome(ThresholdOutcome::Passed, measured),
             _ => outcome(
-                Fate::Undecided,
+                ThresholdOutcome::Undecided,
                 format!("{measured}: a lower bound, because some requests had no response"),
             ),
         }
@@ -271,7 +271,7 @@ impl Threshold {
     }
 
     /// Whether the run will fail regardless of the rest of it.
-    pub fn is_hopeless(&self, so_far: &Figures, extent: Extent) -> bool {
+    pub fn must_fail(&self, so_far: &Figures, extent: RunExtent) -> bool {
         if !matches!(self.op, Op::Above | Op::AtLeast) || self.scope.is_some() {
             return false;
         }
@@ -359,8 +359,8 @@ fn split_scope(name: &str) -> Result<(&str, Option<Scope>), String> {
     Ok((metric.trim_end(), Some(Scope::parse(inside)?)))
 }
 
-fn mistake(column: usize, message: impl Into<String>) -> Mistake {
-    Mistake {
+fn mistake(column: usize, message: impl Into<String>) -> ConditionError {
+    ConditionError {
         column,
         message: message.into(),
     }

@@ -55,14 +55,14 @@ url = "/"
 take.value = { header = "X-Taken" }
 "#;
     let found = journey::parse(text, Path::new("users.toml"), &options.target).unwrap();
-    options.asks.taken = found.journeys.taken();
-    options.asks.requests = found.requests;
+    options.requests.taken = found.journeys.taken();
+    options.requests.requests = found.requests;
     options.journeys = Some(Arc::new(found.journeys));
     options
 }
 
 #[test]
-fn responses_that_a_client_can_read_are_read() {
+fn readable_responses_are_accepted() {
     let head = "HTTP/1.1 200 OK\r\nX-Taken: a\r\n";
     let interim = format!("HTTP/1.1 103 Early Hints\r\n{}\r\n", fields(200, 40_000));
     let ok = "HTTP/1.1 200 OK\r\nX-Taken: a\r\nContent-Length: 2\r\n\r\nok";

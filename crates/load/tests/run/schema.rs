@@ -36,7 +36,7 @@ fn checked(report: &Report) -> Value {
 
 /// Behaviour of a server on a connection.
 #[derive(Clone, Copy)]
-enum Manner {
+enum Behaviour {
     Respond,
     /// Reads requests, and sends nothing.
     Silence,
@@ -47,7 +47,7 @@ enum Manner {
 }
 
 /// Starts a server that behaves in these ways, connection by connection in turn. Returns its URL.
-fn server_of(manners: &'static [Manner]) -> String {
+fn server_of(manners: &'static [Behaviour]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -58,13 +58,13 @@ fn server_of(manners: &'static [Manner]) -> String {
     url
 }
 
-fn serve(mut stream: TcpStream, manner: Manner) {
+fn serve(mut stream: TcpStream, manner: Behaviour) {
     let mut request = [0; 4096];
     match manner {
-        Manner::Respond => respond_to_all(stream),
-        Manner::Silence => while let Ok(1..) = stream.read(&mut request) {},
-        Manner::Close => drop(stream.read(&mut request)),
-        Manner::Nonsense => {
+        Behaviour::Respond => respond_to_all(stream),
+        Behaviour::Silence => while let Ok(1..) = stream.read(&mut request) {},
+        Behaviour::Close => drop(stream.read(&mut request)),
+        Behaviour::Nonsense => {
             if let Ok(1..) = stream.read(&mut request) {
                 let _ = stream.write_all(b"nonsense\r\n\r\n");
             }
@@ -82,7 +82,7 @@ fn short(url: &str, milliseconds: u64) -> Options {
 }
 
 #[test]
-fn the_json_of_a_run_is_what_the_schema_says() {
+fn run_conforms_to_schema() {
     let mut without_responses = options(&server(), 1);
     without_responses.stop.after = Some(Duration::from_nanos(1));
     for options in [options(&server(), 3000), without_responses] {
@@ -91,7 +91,7 @@ fn the_json_of_a_run_is_what_the_schema_says() {
 }
 
 #[test]
-fn the_json_of_journeys_and_of_connections_made_again_and_again_is_what_the_schema_says() {
+fn journeys_and_reconnects_conform_to_schema() {
     let text = r#"
 [[setup]]
 name = "before"
@@ -110,8 +110,8 @@ take.none = { header = "X-None" }
     let mut users = options(&server(), 50);
     users.connections = 5;
     let found = journey::parse(text, Path::new("users.toml"), &users.target).unwrap();
-    users.asks.taken = found.journeys.taken();
-    users.asks.requests = found.requests;
+    users.requests.taken = found.journeys.taken();
+    users.requests.requests = found.requests;
     users.journeys = Some(Arc::new(found.journeys));
     let json = checked(&run(users));
     let counts = |row: &Value| {
@@ -139,8 +139,8 @@ take.none = { header = "X-None" }
 }
 
 #[test]
-fn the_json_of_a_run_with_requests_that_never_got_a_response_is_what_the_schema_says() {
-    let url = server_of(&[Manner::Silence, Manner::Respond]);
+fn unfinished_requests_conform_to_schema() {
+    let url = server_of(&[Behaviour::Silence, Behaviour::Respond]);
     let json = checked(&run(short(&url, 300)));
     assert_eq!(
         json["unfinished"].as_u64().unwrap() - json["late"].as_u64().unwrap(),
@@ -156,12 +156,12 @@ fn the_json_of_a_run_with_requests_that_never_got_a_response_is_what_the_schema_
 }
 
 #[test]
-fn the_json_of_a_run_with_errors_is_what_the_schema_says() {
+fn errors_conform_to_schema() {
     let manners = &[
-        Manner::Silence,
-        Manner::Close,
-        Manner::Nonsense,
-        Manner::Respond,
+        Behaviour::Silence,
+        Behaviour::Close,
+        Behaviour::Nonsense,
+        Behaviour::Respond,
     ];
     let mut options = short(&server_of(manners), 1000);
     options.timeout = Duration::from_millis(100);
@@ -193,8 +193,8 @@ fn halves(options: impl Fn() -> Options + Sync) -> Vec<Part> {
 }
 
 #[test]
-fn the_json_of_a_sum_is_what_the_schema_says() {
-    let url = &server_of(&[Manner::Silence, Manner::Respond]);
+fn merged_result_conforms_to_schema() {
+    let url = &server_of(&[Behaviour::Silence, Behaviour::Respond]);
     let parts = halves(|| short(url, 500));
     let json = checked(&merge(&parts).unwrap());
     assert!(json["service_us"]["at_least"].is_array(), "{json}");
@@ -226,7 +226,7 @@ fn memcached() -> String {
 }
 
 #[test]
-fn the_json_of_a_run_with_memcached_and_of_its_sum_is_what_the_schema_says() {
+fn memcached_conforms_to_schema() {
     // Enough requests for both halves to run at the same time.
     const REQUESTS: u64 = 20_000;
     let url = &memcached();
@@ -254,7 +254,7 @@ fn the_json_of_a_run_with_memcached_and_of_its_sum_is_what_the_schema_says() {
 }
 
 #[test]
-fn the_check_against_the_schema_finds_what_is_wrong() {
+fn schema_check_finds_errors() {
     let schema: Value = serde_json::from_str(
         r#"{"type": "object", "required": ["a"], "additionalProperties": false,
             "properties": {"a": {"type": ["integer", "null"], "minimum": 0}, "b": {"enum": ["c"]}},

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onrush_engine::{Address, Claim, DatagramClaim, Error, Handshakes, Kind, Listener};
-use onrush_load_targets::{Port, Target};
+use onrush_load_targets::{Target, UdpSocketServer};
 
 use super::listener_claims::ListenerClaims;
 use crate::connection::listen;
@@ -35,7 +35,7 @@ enum State {
 /// The sockets of one address.
 struct AddressSockets {
     streams: Option<Rc<ActiveListener>>,
-    datagrams: Option<Rc<Port>>,
+    datagrams: Option<Rc<UdpSocketServer>>,
 }
 
 /// The listeners of a core, in the order of the addresses in its configuration.
@@ -94,13 +94,13 @@ impl Listeners {
         worker: &Worker,
         claim: &Arc<DatagramClaim>,
         (place, target): (&Rc<ListenerSettings>, &Target),
-    ) -> Result<Rc<Port>, (Address, Error)> {
+    ) -> Result<Rc<UdpSocketServer>, (Address, Error)> {
         let mut all = self.datagrams();
-        if let Some(there) = all.find(|port| port.is_of(claim)) {
+        if let Some(there) = all.find(|port| port.has_claim(claim)) {
             return Ok(Rc::clone(there));
         }
         let traffic = worker.registry.datagrams(&place.name);
-        let port = Port::new(&worker.core, claim, target, traffic);
+        let port = UdpSocketServer::new(&worker.core, claim, target, traffic);
         port.map(Rc::new)
             .map_err(|error| (Address::Tcp(claim.address()), error))
     }
@@ -109,7 +109,7 @@ impl Listeners {
         self.all.iter().filter_map(|ends| ends.streams.as_ref())
     }
 
-    fn datagrams(&self) -> impl Iterator<Item = &Rc<Port>> {
+    fn datagrams(&self) -> impl Iterator<Item = &Rc<UdpSocketServer>> {
         self.all.iter().filter_map(|ends| ends.datagrams.as_ref())
     }
 

@@ -14,16 +14,16 @@ use onrush_machine::cpus::CpuSet;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Accept {
     /// For the current settings and a server on all allowed CPUs.
-    pub now: Fit,
+    pub now: AcceptAdvice,
     /// For the plan and a server on the application's CPUs.
-    pub planned: Fit,
+    pub planned: AcceptAdvice,
 }
 
 /// Recommended value with its reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Fit {
+pub struct AcceptAdvice {
     /// Value of the key.
-    pub accept: By,
+    pub accept: AcceptMode,
     /// Reason, as a clause.
     pub because: String,
 }
@@ -31,7 +31,7 @@ pub struct Fit {
 /// How connections are assigned to cores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum By {
+pub enum AcceptMode {
     /// To the core on the CPU that processes its packets.
     Cpu,
     /// To any core.
@@ -49,11 +49,11 @@ impl fmt::Display for Accept {
     }
 }
 
-impl fmt::Display for Fit {
+impl fmt::Display for AcceptAdvice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let accept = match self.accept {
-            By::Cpu => "cpu",
-            By::Hash => "hash",
+            AcceptMode::Cpu => "cpu",
+            AcceptMode::Hash => "hash",
         };
         write!(f, "accept = \"{accept}\" ({})", self.because)
     }
@@ -86,9 +86,9 @@ fn planned_cpus(placed: &InterfacePlacement, interface: &Interface) -> Result<Cp
 }
 
 /// Recommendation for a server on the CPUs `own`, if `packets` are those that process packets.
-fn fit(packets: Result<CpuSet, String>, own: &CpuSet) -> Fit {
-    let hash = |because| Fit {
-        accept: By::Hash,
+fn fit(packets: Result<CpuSet, String>, own: &CpuSet) -> AcceptAdvice {
+    let hash = |because| AcceptAdvice {
+        accept: AcceptMode::Hash,
         because,
     };
     let packets = match packets {
@@ -98,8 +98,8 @@ fn fit(packets: Result<CpuSet, String>, own: &CpuSet) -> Fit {
     };
     let (idle, apart) = (own.minus(&packets), packets.minus(own));
     if idle.is_empty() && apart.is_empty() {
-        return Fit {
-            accept: By::Cpu,
+        return AcceptAdvice {
+            accept: AcceptMode::Cpu,
             because: "every CPU of the server receives packets".to_owned(),
         };
     }

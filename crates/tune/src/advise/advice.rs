@@ -3,17 +3,17 @@
 use super::action::{Action, Revert};
 use super::placement::{InterfacePlacement, Placement};
 use super::target::Target;
-use crate::facts::ethtool::Knob;
+use crate::facts::ethtool::DriverSetting;
 use crate::facts::{Facts, Interface};
 
-pub(super) struct Advice<'here> {
+pub(super) struct InterfaceAdvice<'here> {
     pub(super) facts: &'here Facts,
     pub(super) interface: &'here Interface,
     pub(super) placed: &'here InterfacePlacement,
     pub(super) placement: &'here Placement,
 }
 
-impl Advice<'_> {
+impl InterfaceAdvice<'_> {
     pub(super) fn name(&self) -> String {
         self.interface.name.clone()
     }
@@ -24,7 +24,7 @@ impl Advice<'_> {
         path: String,
         current: &str,
         proposed: String,
-        why: Why,
+        why: ActionDetails,
     ) -> Action {
         Action {
             target,
@@ -39,7 +39,12 @@ impl Advice<'_> {
         }
     }
 
-    pub(super) fn knob(&self, knob: Knob, proposed: u32, why: Why) -> Option<Action> {
+    pub(super) fn knob(
+        &self,
+        knob: DriverSetting,
+        proposed: u32,
+        why: ActionDetails,
+    ) -> Option<Action> {
         let current = knob.value(self.interface.ethtool.as_ref()?)?;
         let target = Target::Driver {
             interface: self.name(),
@@ -65,7 +70,7 @@ impl Advice<'_> {
 }
 
 /// Remaining fields of an action.
-pub(super) struct Why {
+pub(super) struct ActionDetails {
     pub(super) reason: String,
     pub(super) source: &'static str,
     pub(super) risk: &'static str,

@@ -32,7 +32,7 @@ const PACKETS_PER_MEGABIT: f64 = 1e6 / (84.0 * 8.0);
 pub(super) const TRAFFIC_MIN: f64 = 100.0;
 
 /// Interfaces with a smaller share get no cores of their own if others do.
-pub(super) const GUEST_CORES: f64 = 0.5;
+pub(super) const OWN_CORES_MIN: f64 = 0.5;
 
 /// Divisor of an idle link's weight relative to the busiest of the same speed. It is not zero, because a failover may
 /// make the link busy.
@@ -48,7 +48,7 @@ pub(super) fn cores(facts: &Facts, usable: &UsableTopology, interfaces: &[&Inter
     };
     let sum: f64 = weights.iter().sum();
     // Interfaces with less than half a core use the cores of the others and do not reduce their share.
-    let is_host = |weight: f64| budget * weight / sum >= GUEST_CORES;
+    let is_host = |weight: f64| budget * weight / sum >= OWN_CORES_MIN;
     let hosts: f64 = weights
         .iter()
         .copied()

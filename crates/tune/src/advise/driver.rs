@@ -1,19 +1,19 @@
 //! Driver settings: numbers of queues, ring sizes, interrupt coalescing.
 
 use super::action::{Action, Revert};
-use super::advice::{Advice, Why};
-use super::counted::counted;
+use super::advice::{ActionDetails, InterfaceAdvice};
+use super::pluralize::pluralize;
 use super::queue::{SCALING, changeable};
 use super::request::{Goal, Request};
 use super::vectors::present;
-use crate::facts::ethtool::Knob;
+use crate::facts::ethtool::DriverSetting;
 
 /// Whether more than one packet per minute was lost since boot. A few losses at startup do not count.
 fn lost_lately(uptime: &f64, lost: u64) -> bool {
     lost as f64 * 60.0 > *uptime
 }
 
-impl Advice<'_> {
+impl InterfaceAdvice<'_> {
     pub(super) fn channels(&self, actions: &mut Vec<Action>) {
         let Some((knob, _)) = changeable(self.interface) else {
             return;
@@ -31,20 +31,20 @@ impl Advice<'_> {
         let reason = match wished < now {
             true => format!(
                 "{} the interrupts: more than two queues per core only add interrupts",
-                counted(cores, "core handles", "cores handle")
+                pluralize(cores, "core handles", "cores handle")
             ),
             false if is_alone => {
                 format!("the driver supports {wished} queues, one per core, instead of {now}")
             }
             false => format!(
                 "the driver supports {wished} queues on {} instead of {now}",
-                counted(cores, "core", "cores")
+                pluralize(cores, "core", "cores")
             ),
         };
         actions.extend(self.knob(
             knob,
             wished as u32,
-            Why {
+            ActionDetails {
                 reason,
                 source: SCALING,
                 risk: "the interface is reset: packets are lost for a moment, and its interrupts get new numbers",
@@ -70,9 +70,9 @@ impl Advice<'_> {
             let wished = most.min(now.saturating_mul(2).max(2_048));
             actions.extend((wished > now && lost_lately(&self.facts.counts.uptime, lost)).then_some(()).and_then(|()| {
                 self.knob(
-                    Knob::RingReceive,
+                    DriverSetting::RingReceive,
                     wished,
-                    Why {
+                    ActionDetails {
                         reason: format!("the device dropped {lost} packets for lack of ring space since it came up"),
                         source: "AWS ENA best practices; kernel: Documentation/networking/scaling.rst",
                         risk: "the interface may be reset for a moment; a larger ring leaves the cache more often",
@@ -83,7 +83,7 @@ impl Advice<'_> {
             }));
         }
         let coalescing = said.coalescing.unwrap_or_default();
-        let why = |reason: &str| Why {
+        let why = |reason: &str| ActionDetails {
             reason: reason.to_owned(),
             source: "AWS ENA best practices; Netflix 2016",
             risk: "the driver refuses if it does not support this",
@@ -93,14 +93,14 @@ impl Advice<'_> {
         match request.goal {
             Goal::Throughput if coalescing.receive_microseconds.is_some_and(|now| now < 20) => {
                 let reason = "under load one interrupt should announce many packets; the driver adapts how many";
-                actions.extend(self.knob(Knob::AdaptiveReceive, 1, why(reason)));
+                actions.extend(self.knob(DriverSetting::AdaptiveReceive, 1, why(reason)));
             }
             Goal::Latency => {
                 let reason = "a driver that waits for more packets delays single packets";
-                actions.extend(self.knob(Knob::AdaptiveReceive, 0, why(reason)));
+                actions.extend(self.knob(DriverSetting::AdaptiveReceive, 0, why(reason)));
                 if coalescing.receive_microseconds.is_some_and(|now| now > 10) {
                     let reason = "every packet waits this long before it is announced";
-                    actions.extend(self.knob(Knob::MicrosecondsReceive, 8, why(reason)));
+                    actions.extend(self.knob(DriverSetting::MicrosecondsReceive, 8, why(reason)));
                 }
             }
             Goal::Throughput => {}

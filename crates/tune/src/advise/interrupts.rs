@@ -1,15 +1,15 @@
 //! Moves the interrupts of queues to their CPUs.
 
 use super::action::{Action, Note, Revert};
-use super::advice::{Advice, Why};
+use super::advice::{ActionDetails, InterfaceAdvice};
 use super::placement::Sharing;
 use super::target::Target;
 use super::vectors;
 use crate::facts::Interface;
-use crate::facts::interface::{AffinityFile, Irq, Unclear};
+use crate::facts::interface::{AffinityFile, Irq, UnassignedReason};
 use onrush_machine::cpus::CpuSet;
 
-impl Advice<'_> {
+impl InterfaceAdvice<'_> {
     pub(super) fn interrupts(&self, actions: &mut Vec<Action>, notes: &mut Vec<Note>) {
         let mut unknown = 0;
         for queue in &self.placed.queues {
@@ -35,18 +35,18 @@ impl Advice<'_> {
     /// Why interrupts of `unknown` queues are not moved.
     fn unclear(&self, unknown: usize) -> Option<String> {
         let text = match &self.interface.irqs_unclear {
-            Some(Unclear::Shared(others)) => {
+            Some(UnassignedReason::Shared(others)) => {
                 return Some(format!(
                     "shares its device with {}, and has interrupts whose names do not show which interface they belong \
                      to: those are not moved",
                     others.join(", ")
                 ));
             }
-            Some(Unclear::Twice) => {
+            Some(UnassignedReason::Twice) => {
                 "has several interrupts for one queue, and their names do not show which one it uses: those are not \
                  moved"
             }
-            Some(Unclear::Portals) => {
+            Some(UnassignedReason::Portals) => {
                 "receives through the processor's portals (dpio), one per CPU, which all interfaces share: their \
                  interrupts are not moved"
             }
@@ -89,7 +89,7 @@ impl Advice<'_> {
             irq.path(&self.interface.name)?,
             current,
             proposed,
-            Why {
+            ActionDetails {
                 reason,
                 source: "kernel: Documentation/networking/scaling.rst; dpbench set-irq.sh",
                 risk: "interrupts managed by the kernel cannot be moved (EIO)",

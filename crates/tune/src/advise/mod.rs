@@ -15,6 +15,7 @@ mod vectors;
 mod accept;
 mod advice;
 mod driver;
+mod external_limits;
 mod files;
 mod interrupts;
 mod obsolete;
@@ -23,19 +24,18 @@ mod pressure;
 mod queue;
 mod setting;
 mod steering;
-mod surroundings;
 
-mod counted;
+mod pluralize;
 
 use serde::Serialize;
 
-pub use accept::{Accept, By, Fit};
+pub use accept::{Accept, AcceptAdvice, AcceptMode};
 pub use action::{Action, Note, Revert};
+pub use external_limits::THE_MACHINE;
 pub use placement::{InterfacePlacement, Placement, QueuePlacement, Sharing, place};
 pub use request::{Goal, Queues, Request, Role};
-pub use surroundings::THE_MACHINE;
 pub(crate) use target::THREAD;
-pub use target::{Spelling, Target};
+pub use target::{Target, ValueFormat};
 
 use crate::Error;
 use crate::facts::{Facts, Interface};
@@ -80,10 +80,10 @@ pub fn plan(facts: &Facts, request: &Request) -> Result<Plan, Error> {
     setting::advise(facts, &placement, request, &mut actions, &mut notes);
     files::advise(facts, request, &mut actions, &mut notes);
     obsolete::advise(facts, &mut notes);
-    surroundings::advise(facts, &interfaces, &placement, &mut actions, &mut notes);
+    external_limits::advise(facts, &interfaces, &placement, &mut actions, &mut notes);
     actions.sort_by_key(|action| action.target.step());
     if facts.system.is_in_network_namespace {
-        notes.extend(surroundings::beyond_namespace(&actions));
+        notes.extend(external_limits::beyond_namespace(&actions));
     }
     Ok(Plan {
         request: request.clone(),

@@ -79,7 +79,7 @@ fn spreading(interface: &Interface, said: &Ethtool) -> Option<String> {
 
 /// Notes about offloads that batch packets.
 fn features(facts: &Facts, interface: &Interface, said: &Ethtool) -> Vec<String> {
-    const WISHED: [(&str, &str, &str); 3] = [
+    const RECOMMENDED: [(&str, &str, &str); 3] = [
         (
             "rx-gro",
             "gro",
@@ -100,7 +100,7 @@ fn features(facts: &Facts, interface: &Interface, said: &Ethtool) -> Vec<String>
     let has = |feature: &str| said.features.iter().any(|on| on == feature);
     let mut texts = Vec::new();
     // An empty list means that the driver could not be asked.
-    for (feature, option, cost) in WISHED {
+    for (feature, option, cost) in RECOMMENDED {
         if !said.features.is_empty() && !has(feature) {
             texts.push(format!(
                 "has {feature} off, so {cost}; ethtool -K {name} {option} on, if the device supports it"

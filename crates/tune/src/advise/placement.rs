@@ -17,10 +17,10 @@
 use serde::Serialize;
 
 use super::budget;
-use super::queue_cpus::{self, Part, PartPlacement};
+use super::queue_cpus::{self, PartPlacement, QueueGroup};
 use super::request::Goal;
 use super::usable::{CORES_MIN_FOR_SYSTEM, UsableCore, UsableNode, UsableTopology, homes};
-use super::vectors::{self, Beside};
+use super::vectors::{self, AvailableCores};
 use crate::facts::{Facts, Interface};
 use onrush_machine::cpus::CpuSet;
 
@@ -103,7 +103,7 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
         }
         let homes = homes(facts, usable, interface, queues, &mut placed[at].reasons);
         parts.extend(homes.iter().enumerate().map(|(turn, home)| {
-            Part {
+            QueueGroup {
                 interface: at,
                 home: *home,
                 vectors: vectors
@@ -118,8 +118,8 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
     }
     parts.retain(|part| !part.vectors.is_empty());
     let shared = match &beside {
-        Beside::Among(_) => Some(usable.cores()),
-        Beside::Apart(_) => shared_cores(usable, &parts),
+        AvailableCores::Among(_) => Some(usable.cores()),
+        AvailableCores::Apart(_) => shared_cores(usable, &parts),
     };
     let placements = match shared {
         Some(cores) => queue_cpus::everywhere(usable, &parts, cores),
@@ -154,7 +154,7 @@ pub fn place(facts: &Facts, interfaces: &[&Interface], counts: &[usize], goal: G
 fn put(
     placed: &mut InterfacePlacement,
     interface: &Interface,
-    part: &Part,
+    part: &QueueGroup,
     placement: PartPlacement,
 ) {
     let has_interrupts = has_interrupts(interface);
@@ -188,7 +188,7 @@ fn follow(placed: &mut InterfacePlacement, leader: &InterfacePlacement) {
 }
 
 /// Collects the CPUs of all queues of an interface and of its interrupts that are not moved.
-fn sum_up(placed: &mut InterfacePlacement, interface: &Interface, beside: &Beside) {
+fn sum_up(placed: &mut InterfacePlacement, interface: &Interface, beside: &AvailableCores) {
     let unmoved = &interface.unclear_cpus;
     let irq_cpus: CpuSet = placed
         .queues
@@ -204,13 +204,13 @@ fn sum_up(placed: &mut InterfacePlacement, interface: &Interface, beside: &Besid
     }
     placed.reasons.push(match (unmoved.is_empty(), beside) {
         (true, _) => "the CPUs of its interrupts are not known, and they are not moved: no CPU is set aside for them".to_owned(),
-        (false, Beside::Apart(_)) => {
-            format!("interrupts that are not moved run on {}: these CPUs are set aside", unmoved.named())
+        (false, AvailableCores::Apart(_)) => {
+            format!("interrupts that are not moved run on {}: these CPUs are set aside", unmoved.label())
         }
-        (false, Beside::Among(_)) => format!(
+        (false, AvailableCores::Among(_)) => format!(
             "interrupts that are not moved run on {}, more than half of the cores: interrupts and application share \
              the cores",
-            unmoved.named()
+            unmoved.label()
         ),
     });
 }
@@ -223,7 +223,7 @@ fn sum_up(placed: &mut InterfacePlacement, interface: &Interface, beside: &Besid
 /// n cores with a queue for each:  3 4 5 6 7 8 9 10 11 | 12 ...
 /// cores with interrupts:          3 4 5 6 7 6 5  4  3 |  3 set aside
 /// ```
-fn shared_cores(usable: &UsableTopology, parts: &[Part]) -> Option<usize> {
+fn shared_cores(usable: &UsableTopology, parts: &[QueueGroup]) -> Option<usize> {
     let cores = usable.cores();
     if usable.is_tiny() {
         return Some(cores);

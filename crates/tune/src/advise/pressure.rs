@@ -50,7 +50,7 @@ fn tracked_connections(facts: &Facts) -> Option<Action> {
         facts,
         file,
         more.to_string(),
-        Why {
+        ActionDetails {
             reason: format!(
                 "{used} connections are tracked (limit {limit}): when the table is full, packets of new ones are \
                  dropped"
@@ -72,7 +72,7 @@ fn time_wait(facts: &Facts) -> Option<Action> {
         facts,
         file,
         more.to_string(),
-        Why {
+        ActionDetails {
             reason: format!(
                 "{used} connections are in TIME-WAIT (limit {limit}); {overflows} were removed too early \
                  (TCPTimeWaitOverflow)"
@@ -97,7 +97,7 @@ fn accept_queue(facts: &Facts, request: &Request) -> Option<Action> {
     let fullest = fullest.max_by_key(|socket| socket.limit)?;
     let more = fullest.limit?.checked_mul(2)?.min(i32::MAX as u64);
     (request.role != Role::Client && more > now).then(|| {
-        action(facts, file, more.to_string(), Why {
+        action(facts, file, more.to_string(), ActionDetails {
             reason: format!(
                 "port {} has an accept queue of {} connections, and dropped {} connections since it was opened",
                 fullest.port,
@@ -133,7 +133,7 @@ fn tcp_memory(facts: &Facts) -> Option<Action> {
         facts,
         file,
         proposed,
-        Why {
+        ActionDetails {
             reason: format!(
                 "TCP buffers use {used} pages; above {pressure} the kernel keeps them small, which happened \
                  {pressures} times"
@@ -146,14 +146,14 @@ fn tcp_memory(facts: &Facts) -> Option<Action> {
 }
 
 /// Remaining fields of an action.
-struct Why {
+struct ActionDetails {
     reason: String,
     source: &'static str,
     risk: &'static str,
     effect: &'static str,
 }
 
-fn action(facts: &Facts, file: &str, proposed: String, why: Why) -> Action {
+fn action(facts: &Facts, file: &str, proposed: String, why: ActionDetails) -> Action {
     Action {
         target: Target::Setting {
             file: file.to_owned(),

@@ -1,10 +1,10 @@
 //! Changes of an interface's queues that implement the placement.
 
 use super::action::{Action, Note};
-use super::advice::Advice;
+use super::advice::InterfaceAdvice;
 use super::placement::{InterfacePlacement, Placement};
 use super::request::Request;
-use crate::facts::ethtool::Knob;
+use crate::facts::ethtool::DriverSetting;
 use crate::facts::interface::allowance;
 use crate::facts::{Facts, Interface};
 
@@ -12,12 +12,12 @@ pub(super) const SCALING: &str = "kernel: Documentation/networking/scaling.rst";
 
 /// Setting for the number of queues, and its maximum; `None` if the driver does not report it, and for virtual
 /// interfaces, whose queues have no interrupts.
-pub(super) fn changeable(interface: &Interface) -> Option<(Knob, usize)> {
+pub(super) fn changeable(interface: &Interface) -> Option<(DriverSetting, usize)> {
     let channels = interface.ethtool.as_ref()?.channels?;
     let most = channels.combined_max.filter(|most| *most > 0)?;
     interface
         .is_device
-        .then_some((Knob::ChannelsCombined, most as usize))
+        .then_some((DriverSetting::ChannelsCombined, most as usize))
 }
 
 pub(super) fn advise(
@@ -29,7 +29,7 @@ pub(super) fn advise(
     actions: &mut Vec<Action>,
     notes: &mut Vec<Note>,
 ) {
-    let advice = Advice {
+    let advice = InterfaceAdvice {
         facts,
         interface,
         placed,

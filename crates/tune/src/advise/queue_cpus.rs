@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 
 mod reason;
 
-use super::budget::{self, GUEST_CORES, Pool};
+use super::budget::{self, OWN_CORES_MIN, Pool};
 use super::usable::{CORES_MIN, UsableNode, UsableTopology};
 use crate::facts::Facts;
 use onrush_machine::cpus::CpuSet;
@@ -28,7 +28,7 @@ const GROUP_MAX: usize = 8;
 const LIGHT_PART: f64 = 64.0;
 
 /// Queues of an interface with the same home node.
-pub(super) struct Part {
+pub(super) struct QueueGroup {
     pub(super) interface: usize,
     /// Home node, as an index of the usable nodes.
     pub(super) home: usize,
@@ -70,7 +70,7 @@ impl PartPlacement {
 /// Places queues without setting CPUs aside: interrupts are distributed over `cores` cores, and nothing is steered.
 pub(super) fn everywhere(
     usable: &UsableTopology,
-    parts: &[Part],
+    parts: &[QueueGroup],
     cores: usize,
 ) -> Vec<PartPlacement> {
     let all = usable.cores();
@@ -88,7 +88,7 @@ pub(super) fn everywhere(
         ),
     };
     let mut taken = vec![0; usable.nodes.len()];
-    let placed = |part: &Part| {
+    let placed = |part: &QueueGroup| {
         let node = &usable.nodes[part.home];
         let some = (node.cores.len() * cores / all).max(1);
         let chosen = &node.cores[node.cores.len() - some..];
@@ -103,17 +103,21 @@ pub(super) fn everywhere(
     parts.iter().map(placed).collect()
 }
 
-pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> Vec<PartPlacement> {
+pub(super) fn place(
+    facts: &Facts,
+    usable: &UsableTopology,
+    parts: &[QueueGroup],
+) -> Vec<PartPlacement> {
     let mut due = vec![0.0; usable.nodes.len()];
     for part in parts {
         due[part.home] += part.cores;
     }
     let in_use = due.iter().filter(|cores| **cores > 0.0).count();
     let pools = budget::pools(facts, usable, &due);
-    let mut rooms: Vec<Room> = usable
+    let mut rooms: Vec<FreeCores> = usable
         .nodes
         .iter()
-        .map(|node| Room {
+        .map(|node| FreeCores {
             first: node.for_network.start,
             end: node.for_network.end,
         })
@@ -126,7 +130,7 @@ pub(super) fn place(facts: &Facts, usable: &UsableTopology, parts: &[Part]) -> V
         if here.is_empty() {
             continue;
         }
-        let circle = Circle {
+        let circle = HomeGroup {
             usable,
             home,
             pool: &pools[home.at],
@@ -164,30 +168,30 @@ fn most(usable: &UsableTopology, node: &UsableNode, parts: usize, nodes_in_use: 
 }
 
 /// Free cores of a node for the network: groups use the first, interrupts without steering the last.
-struct Room {
+struct FreeCores {
     first: usize,
     end: usize,
 }
 
-impl Room {
+impl FreeCores {
     fn left(&self) -> usize {
         self.end.saturating_sub(self.first)
     }
 }
 
 /// Parts with the same home node, and their pool.
-struct Circle<'here> {
+struct HomeGroup<'here> {
     usable: &'here UsableTopology,
     home: &'here UsableNode,
     pool: &'here Pool,
     /// CPUs of the home for few queues.
     most: f64,
     due: f64,
-    parts: &'here [Part],
+    parts: &'here [QueueGroup],
 }
 
-impl Circle<'_> {
-    fn place(&self, here: &[usize], rooms: &mut [Room]) -> Vec<PartPlacement> {
+impl HomeGroup<'_> {
+    fn place(&self, here: &[usize], rooms: &mut [FreeCores]) -> Vec<PartPlacement> {
         let (steered, alone): (Vec<usize>, Vec<usize>) =
             here.iter().partition(|at| self.group_sizes(**at).is_some());
         let mut found: Vec<(usize, PartPlacement)> = Vec::new();
@@ -205,7 +209,7 @@ impl Circle<'_> {
             heads.push(QueueCpus::alone(self.home.cores[last].cpu));
         }
         found.extend(match interrupts.is_empty() {
-            true => self.guests(&alone, &heads),
+            true => self.idle_queues(&alone, &heads),
             false => self.alone(&alone, &interrupts),
         });
         found.sort_by_key(|(at, _)| *at);
@@ -254,10 +258,10 @@ impl Circle<'_> {
         &self,
         alone: &[usize],
         steered: &[usize],
-        rooms: &mut [Room],
+        rooms: &mut [FreeCores],
     ) -> Vec<(usize, usize)> {
         let due: f64 = alone.iter().map(|at| self.quarter(*at)).sum();
-        if alone.is_empty() || !steered.is_empty() && due < GUEST_CORES {
+        if alone.is_empty() || !steered.is_empty() && due < OWN_CORES_MIN {
             return Vec::new();
         }
         let queues: usize = alone.iter().map(|at| self.parts[*at].vectors.len()).sum();
@@ -317,7 +321,7 @@ impl Circle<'_> {
     }
 
     /// Places queues with negligible traffic on the CPUs of the others.
-    fn guests(&self, alone: &[usize], heads: &[QueueCpus]) -> Vec<(usize, PartPlacement)> {
+    fn idle_queues(&self, alone: &[usize], heads: &[QueueCpus]) -> Vec<(usize, PartPlacement)> {
         let mut turn = 0..;
         let placed = |at: &usize| {
             let queues = self.parts[*at].vectors.iter().map(|_| {
@@ -335,7 +339,7 @@ impl Circle<'_> {
     }
 
     /// Assigns a group to each queue, in the home while there is room, then in nearby nodes.
-    fn steered(&self, at: usize, rooms: &mut [Room]) -> PartPlacement {
+    fn steered(&self, at: usize, rooms: &mut [FreeCores]) -> PartPlacement {
         let sizes = self.group_sizes(at).unwrap_or_default();
         let mut queues: Vec<QueueCpus> = Vec::new();
         for (nth, size) in sizes.iter().enumerate() {
@@ -372,7 +376,7 @@ fn group_cpus(queues: f64, most: f64, quarter: f64) -> f64 {
 }
 
 /// Adjacent cores; the first handles the interrupts. A group spans two caches only if cores would run short.
-fn group(node: &UsableNode, room: &mut Room, size: usize, rest: usize) -> Option<QueueCpus> {
+fn group(node: &UsableNode, room: &mut FreeCores, size: usize, rest: usize) -> Option<QueueCpus> {
     let cores = &node.cores[..room.end];
     let next = cores.get(room.first)?;
     let same = cores[room.first..].iter();

@@ -10,7 +10,7 @@ use super::target::Target;
 use crate::facts::Facts;
 
 /// A setting with its recommended value.
-struct Wish {
+struct SysctlRule {
     file: &'static str,
     value: Value,
     roles: &'static [Role],
@@ -44,8 +44,8 @@ const IP_SYSCTL: &str = "kernel: Documentation/networking/ip-sysctl.rst";
 const NET_SYSCTL: &str = "kernel: Documentation/admin-guide/sysctl/net.rst";
 const KERNEL_SYSCTL: &str = "kernel: Documentation/admin-guide/sysctl/kernel.rst";
 
-const WISHES: &[Wish] = &[
-    Wish {
+const SYSCTL_RULES: &[SysctlRule] = &[
+    SysctlRule {
         file: "net/core/somaxconn",
         value: Value::AtLeast(65_535),
         roles: ACCEPTS,
@@ -56,7 +56,7 @@ const WISHES: &[Wish] = &[
         risk: "none; programs must pass as large a backlog to listen()",
         effect: "no ListenOverflows during bursts of new connections",
     },
-    Wish {
+    SysctlRule {
         file: "net/ipv4/tcp_max_syn_backlog",
         value: Value::AtLeast(65_536),
         roles: ACCEPTS,
@@ -74,7 +74,7 @@ const WISHES: &[Wish] = &[
         risk: "300 bytes of memory per handshake in progress",
         effect: "no TCPReqQFullDrop during bursts of new connections",
     },
-    Wish {
+    SysctlRule {
         file: "net/ipv4/tcp_slow_start_after_idle",
         value: Value::Switch("0"),
         roles: ACCEPTS,
@@ -85,7 +85,7 @@ const WISHES: &[Wish] = &[
         risk: "a burst into a path that lost bandwidth while the connection was idle",
         effect: "large responses on keep-alive connections take fewer round trips",
     },
-    Wish {
+    SysctlRule {
         file: "net/ipv4/ip_local_port_range",
         value: Value::Range(RANGE.0, RANGE.1),
         roles: CONNECTS,
@@ -96,7 +96,7 @@ const WISHES: &[Wish] = &[
         risk: "a service that starts later may find its port above 10000 in use; ip_local_reserved_ports reserves it",
         effect: "55,536 connections to one address instead of 28,232 before connect() fails",
     },
-    Wish {
+    SysctlRule {
         file: "net/ipv4/tcp_tw_reuse",
         value: Value::Switch("1"),
         roles: CONNECTS,
@@ -107,7 +107,7 @@ const WISHES: &[Wish] = &[
         risk: "none with TCP timestamps on, the default; no effect on accepted connections",
         effect: "new connections do not run out of local ports",
     },
-    Wish {
+    SysctlRule {
         file: "net/ipv4/tcp_max_tw_buckets",
         value: Value::AtLeast(262_144),
         roles: ALL,
@@ -118,7 +118,7 @@ const WISHES: &[Wish] = &[
         risk: "64 MB of memory if all are in use",
         effect: "TCPTimeWaitOverflow no longer grows",
     },
-    Wish {
+    SysctlRule {
         file: "net/ipv4/tcp_wmem",
         value: Value::LastAtLeast(16 << 20),
         roles: ACCEPTS,
@@ -129,7 +129,7 @@ const WISHES: &[Wish] = &[
         risk: "memory, for clients that read large responses slowly",
         effect: "large responses over long paths; nothing for small ones",
     },
-    Wish {
+    SysctlRule {
         file: "net/ipv4/tcp_rmem",
         value: Value::LastAtLeast(16 << 20),
         roles: ALL,
@@ -140,7 +140,7 @@ const WISHES: &[Wish] = &[
         risk: "memory, for programs that read slowly",
         effect: "large bodies over long paths; nothing for small ones",
     },
-    Wish {
+    SysctlRule {
         file: "net/core/netdev_max_backlog",
         value: Value::AtLeast(16_384),
         roles: ALL,
@@ -151,7 +151,7 @@ const WISHES: &[Wish] = &[
         risk: "packets may wait longer instead of being dropped",
         effect: "the second column of softnet_stat no longer grows",
     },
-    Wish {
+    SysctlRule {
         file: "net/core/netdev_budget",
         value: Value::AtLeast(600),
         roles: ALL,
@@ -163,7 +163,7 @@ const WISHES: &[Wish] = &[
         risk: "programs on CPUs that handle interrupts wait longer",
         effect: "the third column of softnet_stat grows more slowly",
     },
-    Wish {
+    SysctlRule {
         file: "net/core/rmem_max",
         value: Value::AtLeast(8 << 20),
         roles: ALL,
@@ -175,7 +175,7 @@ const WISHES: &[Wish] = &[
         risk: "memory, for programs that request a buffer of this size (SO_RCVBUF) and read slowly",
         effect: "UdpRcvbufErrors no longer grows once the program requests a larger buffer",
     },
-    Wish {
+    SysctlRule {
         file: "fs/nr_open",
         value: Value::AtLeast(1 << 20),
         roles: ALL,
@@ -186,7 +186,7 @@ const WISHES: &[Wish] = &[
         risk: "none; the limit of each process still has to be raised",
         effect: "the limits of processes can be raised up to it",
     },
-    Wish {
+    SysctlRule {
         file: "fs/file-max",
         value: Value::AtLeast(1 << 20),
         roles: ALL,
@@ -197,7 +197,7 @@ const WISHES: &[Wish] = &[
         risk: "one kilobyte of memory per open file",
         effect: "no \"too many open files in system\"",
     },
-    Wish {
+    SysctlRule {
         file: "kernel/numa_balancing",
         value: Value::Switch("0"),
         roles: ALL,
@@ -208,7 +208,7 @@ const WISHES: &[Wish] = &[
         risk: "programs that are not pinned keep their memory in the wrong node",
         effect: "fewer page faults in the kernel's profile",
     },
-    Wish {
+    SysctlRule {
         file: "net/core/busy_poll",
         value: Value::AtLeast(50),
         roles: ALL,
@@ -220,7 +220,7 @@ const WISHES: &[Wish] = &[
         risk: "CPUs look busy while they wait, and a fully loaded machine loses throughput",
         effect: "about 10 microseconds less at low load",
     },
-    Wish {
+    SysctlRule {
         file: "net/core/busy_read",
         value: Value::AtLeast(50),
         roles: ALL,
@@ -232,7 +232,7 @@ const WISHES: &[Wish] = &[
         risk: "CPUs look busy while they wait, and a fully loaded machine loses throughput",
         effect: "about 10 microseconds less at low load for programs that block",
     },
-    Wish {
+    SysctlRule {
         file: "kernel/nmi_watchdog",
         value: Value::Switch("0"),
         roles: ALL,
@@ -243,7 +243,7 @@ const WISHES: &[Wish] = &[
         risk: "a CPU that hangs in the kernel is not reported",
         effect: "a few microseconds, rarely",
     },
-    Wish {
+    SysctlRule {
         file: "vm/stat_interval",
         value: Value::AtLeast(10),
         roles: ALL,
@@ -283,7 +283,7 @@ pub(super) fn advise(
     actions: &mut Vec<Action>,
     notes: &mut Vec<Note>,
 ) {
-    for wish in WISHES {
+    for wish in SYSCTL_RULES {
         let is_asked = wish.roles.contains(&request.role) && wish.goals.contains(&request.goal);
         if !is_asked || !(wish.when)(facts, placement) {
             continue;
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn no_wish_is_obsolete_advice() {
-        for wish in WISHES {
+        for wish in SYSCTL_RULES {
             assert!(
                 !OBSOLETE.iter().any(|(file, ..)| *file == wish.file),
                 "{}",

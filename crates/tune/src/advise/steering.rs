@@ -1,7 +1,7 @@
 //! CPUs to which packets are steered (RPS), and CPUs that send through each queue (XPS).
 
 use super::action::{Action, Note, Revert};
-use super::advice::{Advice, Why};
+use super::advice::{ActionDetails, InterfaceAdvice};
 use super::placement::{InterfacePlacement, QueuePlacement, Sharing};
 use super::queue::SCALING;
 use super::target::Target;
@@ -67,7 +67,7 @@ fn sender_shares(facts: &Facts, placed: &InterfacePlacement, queues: usize) -> V
 /// Size of the global flow table, as in perftune.
 const FLOWS: usize = 32_768;
 
-impl Advice<'_> {
+impl InterfaceAdvice<'_> {
     pub(super) fn steering(&self, actions: &mut Vec<Action>) {
         // Queues whose interrupts are not moved keep their masks.
         let is_placed =
@@ -90,7 +90,7 @@ impl Advice<'_> {
                 format!("/sys/class/net/{}/queues/rx-{}/rps_cpus", self.interface.name, queue.queue),
                 now,
                 queue.steering_cpus.mask_like(now),
-                Why {
+                ActionDetails {
                     reason,
                     source: "Datacratic 2015: 250k requests a second without, 670k with 7 of 15; kernel: \
                              Documentation/networking/scaling.rst",
@@ -153,7 +153,7 @@ impl Advice<'_> {
                 format!("/sys/class/net/{}/queues/rx-{}/rps_flow_cnt", self.interface.name, queue.index),
                 &flows.to_string(),
                 "0".to_owned(),
-                Why {
+                ActionDetails {
                     reason: "a flow table (RFS) sends packets to the application's CPU instead of the CPUs set aside \
                         for them".to_owned(),
                     source: SCALING,
@@ -223,7 +223,7 @@ impl Advice<'_> {
                 format!("/sys/class/net/{}/queues/tx-{}/xps_cpus", self.interface.name, queue.index),
                 now,
                 wished.mask_like(now),
-                Why {
+                ActionDetails {
                     reason: reason.to_owned(),
                     source: SCALING,
                     risk: "none",
@@ -275,7 +275,7 @@ mod tests {
             queues: (0..2).map(queue).collect(),
             ..InterfacePlacement::default()
         };
-        let advice = Advice {
+        let advice = InterfaceAdvice {
             facts: &facts,
             interface: &interface,
             placed: &placed,

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Purpose;
-use crate::facts::ethtool::Knob;
+use crate::facts::ethtool::DriverSetting;
 use onrush_machine::cpus::CpuSet;
 
 /// Target of a change. Interrupts are identified by device, queue and purpose, because their numbers change.
@@ -17,7 +17,7 @@ pub enum Target {
         /// Interface.
         interface: String,
         /// Setting.
-        knob: Knob,
+        knob: DriverSetting,
     },
     /// CPUs of an interrupt.
     Interrupt {
@@ -110,9 +110,11 @@ impl Target {
     pub fn step(&self) -> u8 {
         match self {
             Target::Driver { knob, .. } => match knob {
-                Knob::ChannelsReceive | Knob::ChannelsTransmit | Knob::ChannelsCombined => 0,
-                Knob::RingReceive => 1,
-                Knob::AdaptiveReceive | Knob::MicrosecondsReceive => 2,
+                DriverSetting::ChannelsReceive
+                | DriverSetting::ChannelsTransmit
+                | DriverSetting::ChannelsCombined => 0,
+                DriverSetting::RingReceive => 1,
+                DriverSetting::AdaptiveReceive | DriverSetting::MicrosecondsReceive => 2,
             },
             Target::Service { unit } if unit == "irqbalance" => 3,
             Target::Interrupt { .. } => 4,
@@ -129,7 +131,7 @@ pub(crate) const THREAD: &str = "thread:";
 
 /// Format of a value, which determines when two strings are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spelling {
+pub enum ValueFormat {
     /// CPU list.
     CpuList,
     /// CPU mask.
@@ -138,14 +140,14 @@ pub enum Spelling {
     Words,
 }
 
-impl Spelling {
+impl ValueFormat {
     /// Format of the value at a path.
-    pub fn of(path: &str) -> Spelling {
+    pub fn of(path: &str) -> ValueFormat {
         match path.rsplit('/').next().unwrap_or(path) {
-            _ if path.starts_with(THREAD) => Spelling::CpuList,
-            "smp_affinity_list" => Spelling::CpuList,
-            "smp_affinity" | "rps_cpus" | "xps_cpus" => Spelling::CpuMask,
-            _ => Spelling::Words,
+            _ if path.starts_with(THREAD) => ValueFormat::CpuList,
+            "smp_affinity_list" => ValueFormat::CpuList,
+            "smp_affinity" | "rps_cpus" | "xps_cpus" => ValueFormat::CpuMask,
+            _ => ValueFormat::Words,
         }
     }
 
@@ -153,9 +155,9 @@ impl Spelling {
     pub fn is_same(self, one: &str, other: &str) -> bool {
         let both = |read: fn(&str) -> Option<CpuSet>| matches!((read(one), read(other)), (Some(one), Some(other)) if one == other);
         match self {
-            Spelling::CpuList => both(CpuSet::parse_list),
-            Spelling::CpuMask => both(CpuSet::parse_mask),
-            Spelling::Words => one.split_whitespace().eq(other.split_whitespace()),
+            ValueFormat::CpuList => both(CpuSet::parse_list),
+            ValueFormat::CpuMask => both(CpuSet::parse_mask),
+            ValueFormat::Words => one.split_whitespace().eq(other.split_whitespace()),
         }
     }
 }

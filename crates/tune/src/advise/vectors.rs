@@ -81,7 +81,7 @@ pub(super) fn unmoved(interfaces: &[&Interface]) -> CpuSet {
 }
 
 /// Cores available to a plan besides unmoved interrupts.
-pub(super) enum Beside {
+pub(super) enum AvailableCores {
     /// These cores, without the cores of unmoved interrupts.
     Apart(UsableTopology),
     /// All cores: unmoved interrupts go to more than half of them, so that the application shares them anyway.
@@ -89,7 +89,7 @@ pub(super) enum Beside {
 }
 
 /// Sets the cores of unmoved interrupts aside if they are few.
-pub(super) fn beside(facts: &Facts, interfaces: &[&Interface]) -> Beside {
+pub(super) fn beside(facts: &Facts, interfaces: &[&Interface]) -> AvailableCores {
     let topology = &facts.topology;
     let all = UsableTopology::of(topology, &CpuSet::new());
     let taken = topology.with_siblings(&unmoved(interfaces));
@@ -99,15 +99,15 @@ pub(super) fn beside(facts: &Facts, interfaces: &[&Interface]) -> Beside {
         cpus.iter().filter(|cpu| is_left(**cpu)).count() * 2 >= cpus.len()
     };
     match is_few(UsableTopology::core_cpus) && is_few(UsableTopology::fast_cpus) {
-        true => Beside::Apart(UsableTopology::of(topology, &taken)),
-        false => Beside::Among(all),
+        true => AvailableCores::Apart(UsableTopology::of(topology, &taken)),
+        false => AvailableCores::Among(all),
     }
 }
 
-impl Beside {
+impl AvailableCores {
     pub(super) fn usable(&self) -> &UsableTopology {
         match self {
-            Beside::Apart(usable) | Beside::Among(usable) => usable,
+            AvailableCores::Apart(usable) | AvailableCores::Among(usable) => usable,
         }
     }
 }

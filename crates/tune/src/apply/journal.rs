@@ -4,14 +4,14 @@
 //! the change is made, and a line that could not be written completely is removed. So a journal that is empty, lacks
 //! its first line or ends with half a line is damaged; it is renamed when the rest is undone.
 
-mod bearers;
-mod glance;
 mod guard;
 mod history;
 mod identity;
-mod memory;
-mod place;
+mod journal_file;
+mod name_map;
+mod run_copy;
 mod runs;
+mod summary;
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
@@ -19,18 +19,18 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use self::bearers::Bearers;
 use self::history::{Line, SCHEMA, changes};
-use super::life::Life;
+use self::name_map::NameMap;
+use super::journal_scope::JournalScope;
 use crate::Error;
 use crate::advise::{Request, Target};
 use crate::facts::Facts;
 use crate::tree::below;
 
-pub use glance::Glance;
 pub use guard::Guard;
-pub use history::{Change, Lost, Run};
-pub use memory::Memory;
+pub use history::{Change, Run, UnreadableLine};
+pub use run_copy::RunCopy;
+pub use summary::JournalSummary;
 
 const LOST_TEXT_MAX: usize = 120;
 
@@ -41,9 +41,9 @@ pub struct Journal {
     file: File,
     lines: Vec<Line>,
     /// Interfaces of the names in `lines`.
-    bearers: Bearers,
+    bearers: NameMap,
     /// Set if the first line is missing.
-    headless: Option<Lost>,
+    missing_first_line: Option<UnreadableLine>,
     /// Whether the last line is truncated, so that the next one starts with a newline.
     is_cut: bool,
     /// Directory that was created for the journal and is removed with it.
@@ -76,18 +76,18 @@ impl Journal {
             true => "onrush-tune.journal".to_owned(),
             false => format!("onrush-tune.{digits}.journal"),
         };
-        below::place_below(root, &format!("run/{name}"))
+        below::resolve_below(root, &format!("run/{name}"))
     }
 
     /// Opens or creates the journal. One from another boot or network namespace is obsolete and replaced.
-    pub fn open(path: &Path, life: impl Into<Life>) -> Result<Journal, Error> {
-        Journal::open_telling(path, life, || {})
+    pub fn open(path: &Path, life: impl Into<JournalScope>) -> Result<Journal, Error> {
+        Journal::open_with_notice(path, life, || {})
     }
 
     /// Same as [`Journal::open`]; calls `waits` before it waits for another process.
-    pub fn open_telling(
+    pub fn open_with_notice(
         path: &Path,
-        life: impl Into<Life>,
+        life: impl Into<JournalScope>,
         waits: impl FnOnce(),
     ) -> Result<Journal, Error> {
         let life = life.into();
@@ -100,10 +100,10 @@ impl Journal {
         }
         let made = directory.map(Path::to_owned);
         let first = life.first_line(made.as_ref()).map_err(failed)?;
-        let file = place::open_or_begin(path, &first, waits).map_err(failed)?;
+        let file = journal_file::open_or_begin(path, &first, waits).map_err(failed)?;
         let mut journal = Journal::read(path, file)?;
         if !journal.is_of(&life) {
-            let file = place::begin_anew(path, &first).map_err(failed)?;
+            let file = journal_file::begin_anew(path, &first).map_err(failed)?;
             journal = Journal::read(path, file)?;
         }
         if let Some(Line::Begin { made, .. }) = journal.lines.first() {
@@ -116,11 +116,11 @@ impl Journal {
     /// is opened read-only, so that the changes can be undone nevertheless.
     pub fn open_to_undo(
         path: &Path,
-        life: impl Into<Life>,
+        life: impl Into<JournalScope>,
         waits: impl FnOnce(),
     ) -> Result<Option<Journal>, Error> {
         let failed = |error: io::Error| Error::Write(path.to_owned(), error);
-        let Some(file) = place::open_to_undo(path, waits).map_err(failed)? else {
+        let Some(file) = journal_file::open_to_undo(path, waits).map_err(failed)? else {
             return Ok(None);
         };
         let mut journal = Journal::read(path, file)?;
@@ -140,8 +140,8 @@ impl Journal {
             path: path.to_owned(),
             file,
             lines: Vec::new(),
-            bearers: Bearers::default(),
-            headless: None,
+            bearers: NameMap::default(),
+            missing_first_line: None,
             is_cut: false,
             made: None,
             guard: None,
@@ -176,13 +176,13 @@ impl Journal {
             let whole = text.strip_suffix(b"\n").map(serde_json::from_slice);
             let line = whole.and_then(Result::ok).unwrap_or_else(|| {
                 let text = String::from_utf8_lossy(text);
-                Line::Lost(Lost {
+                Line::Lost(UnreadableLine {
                     number: at + 1,
                     text: text.trim_end().chars().take(LOST_TEXT_MAX).collect(),
                 })
             });
             if let Line::Bearer { name, identity } = &line {
-                self.bearers.met(name, identity, &mut self.lines);
+                self.bearers.record_name(name, identity, &mut self.lines);
             }
             self.lines.push(line);
         }
@@ -193,14 +193,14 @@ impl Journal {
             }
             None => "the file is empty: its first line is missing, and perhaps more",
         };
-        self.headless = Some(Lost {
+        self.missing_first_line = Some(UnreadableLine {
             number: 1,
             text: missing.to_owned(),
         });
         Ok(())
     }
 
-    fn is_of(&self, life: &Life) -> bool {
+    fn is_of(&self, life: &JournalScope) -> bool {
         match self.lines.first() {
             Some(Line::Begin {
                 boot, namespace, ..
@@ -228,7 +228,7 @@ impl Journal {
         Ok(())
     }
 
-    fn note(&mut self, line: Line) -> Result<(), Error> {
+    fn append(&mut self, line: Line) -> Result<(), Error> {
         self.add(line)
             .map_err(|error| Error::Write(self.path.clone(), error))
     }
@@ -239,8 +239,8 @@ impl Journal {
     }
 
     /// Unreadable lines.
-    pub fn lost(&self) -> impl Iterator<Item = Lost> {
-        self.headless
+    pub fn lost(&self) -> impl Iterator<Item = UnreadableLine> {
+        self.missing_first_line
             .clone()
             .into_iter()
             .chain(history::lost(&self.lines))
@@ -252,20 +252,20 @@ impl Journal {
     }
 
     /// Records the interface of a target, unless the journal contains it.
-    fn introduce(&mut self, target: &Target) -> Result<(), Error> {
+    fn record_interface(&mut self, target: &Target) -> Result<(), Error> {
         let stranger = target
             .interface()
-            .and_then(|name| self.bearers.stranger(name));
+            .and_then(|name| self.bearers.unrecorded(name));
         let Some((name, identity)) = stranger else {
             return Ok(());
         };
-        self.bearers.met(&name, &identity, &mut self.lines);
-        self.note(Line::Bearer { name, identity })
+        self.bearers.record_name(&name, &identity, &mut self.lines);
+        self.append(Line::Bearer { name, identity })
     }
 
     /// Begins a run and records its request.
     pub fn wish(&mut self, request: &Request) -> Result<(), Error> {
-        self.note(Line::Wish {
+        self.append(Line::Wish {
             request: request.clone(),
             run: Run(u64::from(std::process::id()) << 32 | self.lines.len() as u64),
         })?;
@@ -274,7 +274,7 @@ impl Journal {
 
     /// Records that the run waits for confirmation.
     pub fn wait(&mut self) -> Result<(), Error> {
-        self.note(Line::Waits)
+        self.append(Line::Waits)
     }
 
     /// Whether the last run waits for confirmation.
@@ -287,8 +287,8 @@ impl Journal {
 
     /// Records a change about to be made.
     pub fn change(&mut self, target: &Target, before: &str, wrote: &str) -> Result<(), Error> {
-        self.introduce(target)?;
-        self.note(Line::Change {
+        self.record_interface(target)?;
+        self.append(Line::Change {
             target: target.clone(),
             before: before.to_owned(),
             wrote: wrote.to_owned(),
@@ -297,8 +297,8 @@ impl Journal {
 
     /// Records a value that a reset of the device is about to lose.
     pub fn keep(&mut self, target: &Target, before: &str) -> Result<(), Error> {
-        self.introduce(target)?;
-        self.note(Line::Keep {
+        self.record_interface(target)?;
+        self.append(Line::Keep {
             target: target.clone(),
             before: before.to_owned(),
         })
@@ -306,7 +306,7 @@ impl Journal {
 
     /// Records the value that the kernel kept after a change.
     pub fn kept(&mut self, target: &Target, kept: &str) -> Result<(), Error> {
-        self.note(Line::Kept {
+        self.append(Line::Kept {
             target: target.clone(),
             kept: kept.to_owned(),
         })
@@ -314,14 +314,14 @@ impl Journal {
 
     /// Records that the kernel refused a change.
     pub fn refused(&mut self, target: &Target) -> Result<(), Error> {
-        self.note(Line::Refused {
+        self.append(Line::Refused {
             target: target.clone(),
         })
     }
 
     /// Records that the changes are confirmed.
     pub fn confirm(&mut self) -> Result<(), Error> {
-        self.note(Line::Confirmed)
+        self.append(Line::Confirmed)
     }
 
     /// Whether the last run is confirmed.

@@ -13,35 +13,35 @@ use rustix::process::Pid;
 
 use crate::Error;
 use crate::advise::{THREAD, Target};
-use crate::facts::ethtool::{self, Knob};
+use crate::facts::ethtool::{self, DriverSetting};
 use crate::facts::{self, Facts, process};
 use crate::tree::{Tree, below};
 use onrush_machine::cpus::CpuSet;
 
 /// Location of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
+pub enum Location {
     /// File, by its absolute path.
     File(String),
     /// Setting of a driver.
-    Driver(String, Knob),
+    Driver(String, DriverSetting),
     /// Service.
     Service(String),
     /// CPUs of a thread: PID, TID and start time.
     Thread(u32, u32, u64),
 }
 
-impl Place {
+impl Location {
     /// Current location of a target, because interrupt numbers change. `None` if it is gone.
-    pub fn of(target: &Target, facts: &Facts) -> Option<Place> {
+    pub fn of(target: &Target, facts: &Facts) -> Option<Location> {
         let queue_file = |interface: &str, direction: &str, queue: usize, file: &str| {
             let path = format!("/sys/class/net/{interface}/queues/{direction}-{queue}/{file}");
-            facts.interface(interface).map(|_| Place::File(path))
+            facts.interface(interface).map(|_| Location::File(path))
         };
         match target {
             Target::Driver { interface, knob } => facts
                 .interface(interface)
-                .map(|_| Place::Driver(interface.clone(), *knob)),
+                .map(|_| Location::Driver(interface.clone(), *knob)),
             Target::Interrupt {
                 interface,
                 queue,
@@ -49,7 +49,7 @@ impl Place {
             } => {
                 let irqs = facts.interface(interface)?;
                 let irq = irqs.irqs_of(*queue).find(|irq| irq.purpose == *purpose)?;
-                irq.path(interface).map(Place::File)
+                irq.path(interface).map(Location::File)
             }
             Target::Steering { interface, queue } => {
                 queue_file(interface, "rx", *queue, "rps_cpus")
@@ -58,25 +58,25 @@ impl Place {
                 queue_file(interface, "rx", *queue, "rps_flow_cnt")
             }
             Target::Senders { interface, queue } => queue_file(interface, "tx", *queue, "xps_cpus"),
-            Target::Setting { file } => Some(Place::File(format!("/proc/sys/{file}"))),
-            Target::File { path } => Some(Place::File(path.clone())),
-            Target::Service { unit } => Some(Place::Service(unit.clone())),
+            Target::Setting { file } => Some(Location::File(format!("/proc/sys/{file}"))),
+            Target::File { path } => Some(Location::File(path.clone())),
+            Target::Service { unit } => Some(Location::Service(unit.clone())),
             Target::Thread {
                 process,
                 thread,
                 started,
-            } => Some(Place::Thread(*process, *thread, *started)),
+            } => Some(Location::Thread(*process, *thread, *started)),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File(path) => f.write_str(path),
-            Place::Driver(interface, knob) => write!(f, "ethtool:{interface}/{}", knob.name()),
-            Place::Service(unit) => write!(f, "service:{unit}"),
-            Place::Thread(process, thread, _) => write!(f, "{THREAD}{process}/{thread}"),
+            Location::File(path) => f.write_str(path),
+            Location::Driver(interface, knob) => write!(f, "ethtool:{interface}/{}", knob.name()),
+            Location::Service(unit) => write!(f, "service:{unit}"),
+            Location::Thread(process, thread, _) => write!(f, "{THREAD}{process}/{thread}"),
         }
     }
 }
@@ -86,9 +86,9 @@ pub trait Machine {
     /// Reads the facts.
     fn facts(&self) -> Result<Facts, Error>;
     /// Reads a value, byte for byte.
-    fn get(&self, place: &Place) -> io::Result<String>;
+    fn get(&self, place: &Location) -> io::Result<String>;
     /// Writes a value. The kernel may keep a different one; read it with [`Machine::get`].
-    fn put(&mut self, place: &Place, value: &str) -> io::Result<()>;
+    fn put(&mut self, place: &Location, value: &str) -> io::Result<()>;
 }
 
 /// A machine below a root directory.
@@ -170,24 +170,24 @@ impl Machine for Root {
         facts::read(&Tree::open(&self.path)?, self.process)
     }
 
-    fn get(&self, place: &Place) -> io::Result<String> {
+    fn get(&self, place: &Location) -> io::Result<String> {
         match place {
-            Place::File(path) => below::read_below(&self.directory, path),
-            Place::Driver(interface, knob) => self.only_live("drivers", || {
+            Location::File(path) => below::read_below(&self.directory, path),
+            Location::Driver(interface, knob) => self.only_live("drivers", || {
                 let said = ethtool::ask(interface);
                 let value = knob.value(&said).map(|value| value.to_string());
                 value.ok_or_else(|| io::Error::other(said.refusals.join("; ")))
             }),
-            Place::Service(unit) => self.only_live("services", || service_state(unit)),
-            Place::Thread(process, thread, started) => {
+            Location::Service(unit) => self.only_live("services", || service_state(unit)),
+            Location::Thread(process, thread, started) => {
                 self.thread_cpus(*process, *thread, *started)
             }
         }
     }
 
-    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
+    fn put(&mut self, place: &Location, value: &str) -> io::Result<()> {
         match place {
-            Place::File(path) => {
+            Location::File(path) => {
                 let mut file = self.open_to_write(path)?;
                 // In one call, because the kernel parses each write as a separate value.
                 match file.write(value.as_bytes())? {
@@ -198,11 +198,11 @@ impl Machine for Root {
                     _ => Ok(()),
                 }
             }
-            Place::Driver(interface, knob) => self.only_live("drivers", || {
+            Location::Driver(interface, knob) => self.only_live("drivers", || {
                 let number = value.trim().parse().map_err(io::Error::other)?;
                 ethtool::set(interface, *knob, number)
             }),
-            Place::Service(unit) => self.only_live("services", || {
+            Location::Service(unit) => self.only_live("services", || {
                 let verb = if value.trim() == "active" {
                     "start"
                 } else {
@@ -219,7 +219,7 @@ impl Machine for Root {
                     )),
                 }
             }),
-            Place::Thread(process, thread, started) => self.only_live("threads", || {
+            Location::Thread(process, thread, started) => self.only_live("threads", || {
                 // TIDs are reused: check that this is the same thread.
                 self.thread_cpus(*process, *thread, *started)?;
                 set_thread_cpus(*thread, value)

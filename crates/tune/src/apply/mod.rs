@@ -3,9 +3,9 @@
 //! Each value is read, recorded in the journal, written, and read back, since the kernel may keep a different one.
 //! Refused changes do not stop the others. Undoing leaves alone values that somebody else has changed.
 
-mod awake;
+mod cpu_latency;
 mod journal;
-mod life;
+mod journal_scope;
 mod machine;
 mod persist;
 mod remedy;
@@ -16,20 +16,21 @@ use std::io;
 
 use serde::Serialize;
 
-pub use awake::{Awake, stay_awake};
-pub use journal::{Change, Glance, Guard, Journal, Lost, Memory, Run};
-pub use life::{AskNamespace, Life};
-pub use machine::{Machine, Place, Root};
+pub use cpu_latency::{CpuLatencyLimit, limit_cpu_latency};
+pub use journal::{Change, Guard, Journal, JournalSummary, Run, RunCopy, UnreadableLine};
+pub use journal_scope::{AskNamespace, JournalScope};
+pub use machine::{Location, Machine, Root};
 pub use persist::{check_persist, overridden, persist, persisted, unpersist};
 pub use remedy::{User, remedy};
 pub use reset::resets;
 pub use revert::{
-    Back, Force, Reverted, Standing, revert, revert_remembered, revert_since, standing, status,
+    ChangeStatus, Force, RevertOutcome, Reverted, change_status, revert, revert_run_copy,
+    revert_since, status,
 };
 
 pub(crate) use self::reset::{lost_with, resets_queues};
 use crate::Error;
-use crate::advise::{self, Action, Plan, Request, Spelling, Target};
+use crate::advise::{self, Action, Plan, Request, Target, ValueFormat};
 
 /// Result of one change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -61,7 +62,7 @@ pub enum Outcome {
 
 /// An apply that failed before its last change, because the journal could not be written or facts could not be read.
 #[derive(Debug)]
-pub struct Stopped {
+pub struct ApplyError {
     /// Results so far. These changes stay in force, and in the journal.
     pub applied: Vec<Applied>,
     /// Error that ended it.
@@ -70,7 +71,7 @@ pub struct Stopped {
 
 impl Applied {
     /// Whether it changed the machine.
-    pub fn stands(&self) -> bool {
+    pub fn took_effect(&self) -> bool {
         !matches!(self.outcome, Outcome::Refused(_))
     }
 }
@@ -83,11 +84,11 @@ pub fn apply(
     machine: &mut impl Machine,
     request: &Request,
     journal: &mut Journal,
-) -> Result<Vec<Applied>, Stopped> {
+) -> Result<Vec<Applied>, ApplyError> {
     let mut applied = Vec::new();
     match make(machine, request, journal, &mut applied) {
         Ok(()) => Ok(applied),
-        Err(cause) => Err(Stopped { applied, cause }),
+        Err(cause) => Err(ApplyError { applied, cause }),
     }
 }
 
@@ -169,7 +170,7 @@ fn change(
     journal.change(&action.target, &before, &action.proposed)?;
     let written = machine.put(&place, &format!("{}\n", action.proposed));
     let kept = machine.get(&place);
-    let spelling = Spelling::of(&action.path);
+    let spelling = ValueFormat::of(&action.path);
     match (written, kept) {
         (Err(error), kept) => {
             applied.push(became(
@@ -200,16 +201,16 @@ fn change(
     }
 }
 
-fn place_of(action: &Action) -> Place {
+fn place_of(action: &Action) -> Location {
     match &action.target {
-        Target::Driver { interface, knob } => Place::Driver(interface.clone(), *knob),
-        Target::Service { unit } => Place::Service(unit.clone()),
+        Target::Driver { interface, knob } => Location::Driver(interface.clone(), *knob),
+        Target::Service { unit } => Location::Service(unit.clone()),
         Target::Thread {
             process,
             thread,
             started,
-        } => Place::Thread(*process, *thread, *started),
-        _ => Place::File(action.path.clone()),
+        } => Location::Thread(*process, *thread, *started),
+        _ => Location::File(action.path.clone()),
     }
 }
 
@@ -224,7 +225,7 @@ fn keep_what_a_reset_loses(
     }
     let facts = machine.facts()?;
     for target in lost_with(target, &facts) {
-        let place = Place::of(&target, &facts);
+        let place = Location::of(&target, &facts);
         if let Some(before) = place.and_then(|place| machine.get(&place).ok()) {
             journal.keep(&target, &before)?;
         }

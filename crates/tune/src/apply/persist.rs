@@ -12,7 +12,7 @@ use onrush_file::Output;
 use crate::Error;
 use crate::advise::{Goal, Plan, Queues, Request, Role, Target};
 use crate::facts::Facts;
-use crate::tree::below::place_below;
+use crate::tree::below::resolve_below;
 
 /// First line of each file written here. Only such files are replaced and removed.
 const MARK: &str =
@@ -36,7 +36,7 @@ const SERVERS: &str = "onrush.service nginx.service apache2.service httpd.servic
 /// names is an error.
 pub fn check_persist(root: &Path) -> Result<(), Error> {
     for file in [SETTINGS, UNIT] {
-        let path = place_below(root, file)?;
+        let path = resolve_below(root, file)?;
         if path.symlink_metadata().is_ok() && !is_ours(&path) {
             return Err(Error::Request(format!(
                 "{} exists and was not written by onrush: it is left unchanged, and nothing was written",
@@ -56,7 +56,7 @@ pub fn persist(
     program: &Path,
 ) -> Result<Vec<PathBuf>, Error> {
     check_persist(root)?;
-    let path = place_below(root, SETTINGS)?;
+    let path = resolve_below(root, SETTINGS)?;
     let mut text = format!("{MARK}\n");
     for (name, value) in merged(written_before(&path), settings, plan) {
         text.push_str(&format!("{name} = {value}\n"));
@@ -64,11 +64,11 @@ pub fn persist(
     let mut written = Vec::new();
     write(&path, &text, &mut written)?;
     write(
-        &place_below(root, UNIT)?,
+        &resolve_below(root, UNIT)?,
         &unit(&plan.request, program),
         &mut written,
     )?;
-    let wants = place_below(root, WANTS)?;
+    let wants = resolve_below(root, WANTS)?;
     let failed = |error: io::Error| Error::Write(wants.clone(), error);
     if let Some(directory) = wants.parent() {
         fs::create_dir_all(directory).map_err(failed)?;
@@ -194,9 +194,9 @@ pub fn persisted(root: &Path) -> Vec<PathBuf> {
         fs::read_link(path).is_ok_and(|target| target == Path::new("../onrush-tune.service"))
     };
     // Nothing was written through a link that leads out of the root.
-    let files = [SETTINGS, UNIT].map(|file| place_below(root, file));
+    let files = [SETTINGS, UNIT].map(|file| resolve_below(root, file));
     let files = files.into_iter().flatten().filter(|path| is_ours(path));
-    let wants = place_below(root, WANTS).into_iter().filter(is_link);
+    let wants = resolve_below(root, WANTS).into_iter().filter(is_link);
     files.chain(wants).collect()
 }
 

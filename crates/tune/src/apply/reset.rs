@@ -1,7 +1,7 @@
 //! Values that a device loses when it is reset.
 
 use crate::advise::{Action, Plan, Revert, Target};
-use crate::facts::ethtool::Knob;
+use crate::facts::ethtool::DriverSetting;
 use crate::facts::{Facts, Interface, Purpose};
 
 /// Targets that lose their values when `target` is changed.
@@ -16,7 +16,9 @@ pub(crate) fn resets_queues(target: &Target) -> bool {
     matches!(
         target,
         Target::Driver {
-            knob: Knob::ChannelsCombined | Knob::ChannelsReceive | Knob::ChannelsTransmit,
+            knob: DriverSetting::ChannelsCombined
+                | DriverSetting::ChannelsReceive
+                | DriverSetting::ChannelsTransmit,
             ..
         }
     )

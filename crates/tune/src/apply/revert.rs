@@ -4,12 +4,12 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::journal::{Change, Journal, Lost, Memory, Run};
-use super::machine::{Machine, Place};
+use super::journal::{Change, Journal, Run, RunCopy, UnreadableLine};
+use super::machine::{Location, Machine};
 use super::reset::resets_queues;
 use super::words;
 use crate::Error;
-use crate::advise::{Spelling, Target};
+use crate::advise::{Target, ValueFormat};
 use crate::facts::Facts;
 
 /// Treatment of values that somebody else has changed since.
@@ -30,13 +30,13 @@ pub struct Reverted {
     /// Current path, or a description if it is gone.
     pub path: String,
     /// Outcome.
-    pub outcome: Back,
+    pub outcome: RevertOutcome,
 }
 
 /// Outcome of undoing a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Back {
+pub enum RevertOutcome {
     /// Restored to the original value.
     Restored,
     /// Already had the original value.
@@ -56,13 +56,16 @@ pub enum Back {
 impl Reverted {
     /// Whether nothing is left to do.
     pub fn is_settled(&self) -> bool {
-        matches!(self.outcome, Back::Restored | Back::Unchanged | Back::Gone)
+        matches!(
+            self.outcome,
+            RevertOutcome::Restored | RevertOutcome::Unchanged | RevertOutcome::Gone
+        )
     }
 }
 
 /// Current state of a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Standing {
+pub struct ChangeStatus {
     /// Target.
     #[serde(skip)]
     pub target: Target,
@@ -91,7 +94,7 @@ pub fn revert(
     journal.follow(&machine.facts()?);
     let mut reverted = undo(machine, journal.changes(), force)?;
     let is_settled = reverted.iter().all(Reverted::is_settled);
-    let lost: Vec<Lost> = journal.lost().collect();
+    let lost: Vec<UnreadableLine> = journal.lost().collect();
     let path = journal.path().to_owned();
     let place = match (is_settled, lost.is_empty()) {
         (true, true) => journal.remove().map(|()| path.clone()),
@@ -126,9 +129,9 @@ pub fn revert_since(
 
 /// Restores the changes of a run whose journal is gone, except targets in `theirs`, which others have changed since.
 /// Values that differ from ours are left alone.
-pub fn revert_remembered(
+pub fn revert_run_copy(
     machine: &mut impl Machine,
-    memory: Memory,
+    memory: RunCopy,
     theirs: &[Target],
 ) -> Result<Vec<Reverted>, Error> {
     let mut changes = memory.changes(&machine.facts()?);
@@ -136,12 +139,12 @@ pub fn revert_remembered(
     undo(machine, changes, Force::Leave)
 }
 
-fn unread(journal: &Path, lost: Lost) -> Reverted {
+fn unread(journal: &Path, lost: UnreadableLine) -> Reverted {
     let path = format!("line {} of {}", lost.number, journal.display());
     Reverted {
         target: Target::File { path: path.clone() },
         path,
-        outcome: Back::Lost(lost.text),
+        outcome: RevertOutcome::Lost(lost.text),
     }
 }
 
@@ -152,7 +155,7 @@ fn remaining(journal: &Path, error: &Error) -> Reverted {
     Reverted {
         target: Target::File { path: path.clone() },
         path,
-        outcome: Back::Remains(why),
+        outcome: RevertOutcome::Remains(why),
     }
 }
 
@@ -176,10 +179,10 @@ fn undo(
             has_reset = false;
         }
         let outcome = match theirs {
-            Some(theirs) if force == Force::Leave => Back::Conflict(theirs),
+            Some(theirs) if force == Force::Leave => RevertOutcome::Conflict(theirs),
             _ => restore(machine, &facts, change),
         };
-        has_reset |= resets_queues(&change.target) && outcome == Back::Restored;
+        has_reset |= resets_queues(&change.target) && outcome == RevertOutcome::Restored;
         reverted.push(Reverted {
             target: change.target.clone(),
             path: name(&change.target, &facts),
@@ -198,63 +201,68 @@ fn step_back(target: &Target) -> u8 {
 }
 
 fn name(target: &Target, facts: &Facts) -> String {
-    Place::of(target, facts).map_or_else(|| target.to_string(), |place| place.to_string())
+    Location::of(target, facts).map_or_else(|| target.to_string(), |place| place.to_string())
 }
 
 /// Value that somebody else has set in place of ours.
 fn conflict(machine: &impl Machine, facts: &Facts, change: &Change) -> Option<String> {
-    let place = Place::of(&change.target, facts)?;
+    let place = Location::of(&change.target, facts)?;
     let now = machine.get(&place).ok()?;
     // Values lost by a reset have no value of ours to compare with, and for changes not read back it is unknown.
     let ours = change.ours.as_ref().filter(|_| change.is_seen)?;
-    let spelling = Spelling::of(&place.to_string());
+    let spelling = ValueFormat::of(&place.to_string());
     let is_known = spelling.is_same(&now, ours) || spelling.is_same(&now, &change.before);
     (!is_known).then(|| now.trim().to_owned())
 }
 
-fn restore(machine: &mut impl Machine, facts: &Facts, change: &Change) -> Back {
-    let Some(place) = Place::of(&change.target, facts) else {
-        return Back::Gone;
+fn restore(machine: &mut impl Machine, facts: &Facts, change: &Change) -> RevertOutcome {
+    let Some(place) = Location::of(&change.target, facts) else {
+        return RevertOutcome::Gone;
     };
     let now = match machine.get(&place) {
         Ok(now) => now,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Back::Gone,
-        Err(error) => return Back::Refused(words(&error, &change.target)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return RevertOutcome::Gone,
+        Err(error) => return RevertOutcome::Refused(words(&error, &change.target)),
     };
     if now == change.before {
-        return Back::Unchanged;
+        return RevertOutcome::Unchanged;
     }
     if let Err(error) = machine.put(&place, &change.before) {
-        return Back::Refused(words(&error, &change.target));
+        return RevertOutcome::Refused(words(&error, &change.target));
     }
     match machine.get(&place) {
-        Ok(now) if Spelling::of(&place.to_string()).is_same(&now, &change.before) => Back::Restored,
-        Ok(now) => Back::Refused(format!(
+        Ok(now) if ValueFormat::of(&place.to_string()).is_same(&now, &change.before) => {
+            RevertOutcome::Restored
+        }
+        Ok(now) => RevertOutcome::Refused(format!(
             "the kernel keeps {} instead of {}",
             now.trim(),
             change.before.trim()
         )),
-        Err(error) => Back::Refused(words(&error, &change.target)),
+        Err(error) => RevertOutcome::Refused(words(&error, &change.target)),
     }
 }
 
 /// Current state of each change in a journal.
-pub fn status(machine: &impl Machine, journal: &Journal) -> Result<Vec<Standing>, Error> {
-    standing(machine, journal.changes())
+pub fn status(machine: &impl Machine, journal: &Journal) -> Result<Vec<ChangeStatus>, Error> {
+    change_status(machine, journal.changes())
 }
 
 /// Current state of changes, except values lost by a reset.
-pub fn standing(machine: &impl Machine, changes: Vec<Change>) -> Result<Vec<Standing>, Error> {
+pub fn change_status(
+    machine: &impl Machine,
+    changes: Vec<Change>,
+) -> Result<Vec<ChangeStatus>, Error> {
     let facts = machine.facts()?;
     let standing = |change: Change| {
         let ours = change.ours?;
-        let place = Place::of(&change.target, &facts);
+        let place = Location::of(&change.target, &facts);
         let now = place.as_ref().and_then(|place| machine.get(place).ok());
         let path = name(&change.target, &facts);
         let is_in_force = now
             .as_ref()
-            .is_some_and(|now| Spelling::of(&path).is_same(now, &ours));
-        Some(Standing {
+            .is_some_and(|now| ValueFormat::of(&path).is_same(now, &ours));
+        Some(ChangeStatus {
             target: change.target,
             path,
             before: change.before.trim().to_owned(),
@@ -263,5 +271,5 @@ pub fn standing(machine: &impl Machine, changes: Vec<Change>) -> Result<Vec<Stan
             is_in_force,
         })
     };
-    Ok(changes.into_iter().filter_map(standing).collect())
+    Ok(changes.into_iter().filter_map(change_status).collect())
 }

@@ -130,7 +130,7 @@ impl Case<'_> {
     }
 
     /// A process restricted to full CPUs while others are free.
-    pub(super) fn cage(&self) -> Option<Finding> {
+    pub(super) fn restricted_to_full_cpus(&self) -> Option<Finding> {
         let process = self.after.process.as_ref()?;
         let load = |cpu: usize| self.loads.get(&cpu).map_or(0.0, |load| load.busy);
         let is_full =
@@ -187,13 +187,13 @@ impl Case<'_> {
                 format!(
                     "{} is stopped (by a signal or a debugger){}",
                     process.name,
-                    self.left_unread(", and ")
+                    self.unread_words(", and ")
                 ),
                 "SIGCONT (kill -CONT), or continue in the debugger",
             );
         }
         let ran = self.shares().iter().any(|(.., share)| *share > 0.01);
-        let unread = self.left_unread("");
+        let unread = self.unread_words("");
         // Data unread in one sample may be read before the next.
         let stays = self.share_of_samples(|sample| {
             let unaccepted = sample.unaccepted.as_ref()?.values().any(|count| *count > 0);
@@ -211,7 +211,7 @@ impl Case<'_> {
     }
 
     /// `3 connections have 351 bytes that it has not read` after `front`; empty if everything was read.
-    pub(super) fn left_unread(&self, front: &str) -> String {
+    pub(super) fn unread_words(&self, front: &str) -> String {
         let unread = self.after.unread.unwrap_or_default();
         let listening = match &self.after.process {
             Some(process) => &process.listening,
@@ -235,7 +235,7 @@ impl Case<'_> {
     }
 
     /// Threads on CPUs that spend half of their time on packets.
-    pub(super) fn crowded(&self) -> Option<Finding> {
+    pub(super) fn shares_packet_cpus(&self) -> Option<Finding> {
         let is_crowded = |cpu: &usize| {
             self.loads
                 .get(cpu)

@@ -28,7 +28,7 @@ const CLIENT: &str = "check the client first: if its CPUs are full, or it sends 
 const UNKNOWN: &str = "missing: another reading with --pid of the program, as root, and on the machine that has the \
     network devices; then the wait channels of the program's threads (/proc/PID/task/*/wchan)";
 
-struct Asked {
+struct TrafficLoad {
     /// TCP and UDP packets received.
     received: f64,
     came: f64,
@@ -91,7 +91,7 @@ impl Case<'_> {
         )
     }
 
-    fn asked(&self) -> Asked {
+    fn asked(&self) -> TrafficLoad {
         let both = |tcp: &str, udp: &str| {
             let six = self.grew(&format!("Udp6{udp}"));
             let sum = self
@@ -102,7 +102,7 @@ impl Case<'_> {
         let received = both("TcpInSegs", "InDatagrams");
         let sent = both("TcpOutSegs", "OutDatagrams");
         let seconds = self.after.uptime - self.before.uptime;
-        Asked {
+        TrafficLoad {
             received,
             came: received / seconds,
             went: sent / seconds,
@@ -115,7 +115,7 @@ impl Case<'_> {
     }
 
     /// Whether there was load, on the process if one was given.
-    fn serves(&self, asked: &Asked) -> bool {
+    fn serves(&self, asked: &TrafficLoad) -> bool {
         let is_idle = self.after.process.is_some()
             && self.has_known_sockets()
             && self.own_cpus() < WORKS
@@ -125,11 +125,11 @@ impl Case<'_> {
         asked.came.is_finite() && asked.came >= SERVES && !is_idle
     }
 
-    fn idle(&self, asked: &Asked, busy: &str) -> Option<Finding> {
+    fn idle(&self, asked: &TrafficLoad, busy: &str) -> Option<Finding> {
         // For a process, stopped() has reported it.
         let unread = match &self.after.process {
             Some(_) => String::new(),
-            None => self.left_unread(""),
+            None => self.unread_words(""),
         };
         if !unread.is_empty() {
             return finding(

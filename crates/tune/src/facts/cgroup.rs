@@ -115,7 +115,7 @@ pub(super) fn allowed(tree: &Tree, process: Option<u32>) -> Allowed {
     let read = |directory: &String, name: &&str| {
         let file = format!("{directory}/{name}");
         let text = tree.text(&file)?;
-        let cpus = tree.understood(&file, &text, CpuSet::parse_list(&text))?;
+        let cpus = tree.parsed_or_trouble(&file, &text, CpuSet::parse_list(&text))?;
         (!cpus.is_empty()).then_some(cpus)
     };
     let mut places = chain.places.iter();

@@ -229,7 +229,7 @@ fn ports(
         row.state != LISTEN
             && range.has(row.local.port())
             && !listening.contains(&row.local.port())
-            && !range.gives_again(row)
+            && !range.is_reusable(row)
     };
     for row in rows.iter().filter(is_taken) {
         for to in [Some(row.peer), None] {
@@ -271,7 +271,7 @@ impl Range {
     }
 
     /// Whether the kernel would reuse the port of this TIME-WAIT connection.
-    fn gives_again(&self, row: &Row) -> bool {
+    fn is_reusable(&self, row: &Row) -> bool {
         let is_old = row.expires < TIME_WAIT_LENGTH - REUSE_AFTER;
         row.state == TIME_WAIT
             && is_old

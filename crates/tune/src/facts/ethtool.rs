@@ -83,7 +83,7 @@ pub struct Coalescing {
 /// A setting that can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Knob {
+pub enum DriverSetting {
     /// Receive queues.
     ChannelsReceive,
     /// Transmit queues.
@@ -98,26 +98,26 @@ pub enum Knob {
     MicrosecondsReceive,
 }
 
-impl Knob {
+impl DriverSetting {
     /// All settings.
-    pub const ALL: [Knob; 6] = [
-        Knob::ChannelsReceive,
-        Knob::ChannelsTransmit,
-        Knob::ChannelsCombined,
-        Knob::RingReceive,
-        Knob::AdaptiveReceive,
-        Knob::MicrosecondsReceive,
+    pub const ALL: [DriverSetting; 6] = [
+        DriverSetting::ChannelsReceive,
+        DriverSetting::ChannelsTransmit,
+        DriverSetting::ChannelsCombined,
+        DriverSetting::RingReceive,
+        DriverSetting::AdaptiveReceive,
+        DriverSetting::MicrosecondsReceive,
     ];
 
     /// Name in paths and journals, after the options of `ethtool`.
     pub fn name(self) -> &'static str {
         match self {
-            Knob::ChannelsReceive => "channels/rx",
-            Knob::ChannelsTransmit => "channels/tx",
-            Knob::ChannelsCombined => "channels/combined",
-            Knob::RingReceive => "rings/rx",
-            Knob::AdaptiveReceive => "coalesce/adaptive-rx",
-            Knob::MicrosecondsReceive => "coalesce/rx-usecs",
+            DriverSetting::ChannelsReceive => "channels/rx",
+            DriverSetting::ChannelsTransmit => "channels/tx",
+            DriverSetting::ChannelsCombined => "channels/combined",
+            DriverSetting::RingReceive => "rings/rx",
+            DriverSetting::AdaptiveReceive => "coalesce/adaptive-rx",
+            DriverSetting::MicrosecondsReceive => "coalesce/rx-usecs",
         }
     }
 
@@ -125,36 +125,38 @@ impl Knob {
     pub fn command(self, interface: &str, value: &str) -> String {
         let on = if value == "0" { "off" } else { "on" };
         match self {
-            Knob::ChannelsReceive => format!("ethtool -L {interface} rx {value}"),
-            Knob::ChannelsTransmit => format!("ethtool -L {interface} tx {value}"),
-            Knob::ChannelsCombined => format!("ethtool -L {interface} combined {value}"),
-            Knob::RingReceive => format!("ethtool -G {interface} rx {value}"),
-            Knob::AdaptiveReceive => format!("ethtool -C {interface} adaptive-rx {on}"),
-            Knob::MicrosecondsReceive => format!("ethtool -C {interface} rx-usecs {value}"),
+            DriverSetting::ChannelsReceive => format!("ethtool -L {interface} rx {value}"),
+            DriverSetting::ChannelsTransmit => format!("ethtool -L {interface} tx {value}"),
+            DriverSetting::ChannelsCombined => format!("ethtool -L {interface} combined {value}"),
+            DriverSetting::RingReceive => format!("ethtool -G {interface} rx {value}"),
+            DriverSetting::AdaptiveReceive => format!("ethtool -C {interface} adaptive-rx {on}"),
+            DriverSetting::MicrosecondsReceive => {
+                format!("ethtool -C {interface} rx-usecs {value}")
+            }
         }
     }
 
     /// Current value.
     pub fn value(self, said: &Ethtool) -> Option<u32> {
         match self {
-            Knob::ChannelsReceive => said.channels?.receive,
-            Knob::ChannelsTransmit => said.channels?.transmit,
-            Knob::ChannelsCombined => said.channels?.combined,
-            Knob::RingReceive => said.rings?.receive,
-            Knob::AdaptiveReceive => said.coalescing?.receive_adaptive.map(u32::from),
-            Knob::MicrosecondsReceive => said.coalescing?.receive_microseconds,
+            DriverSetting::ChannelsReceive => said.channels?.receive,
+            DriverSetting::ChannelsTransmit => said.channels?.transmit,
+            DriverSetting::ChannelsCombined => said.channels?.combined,
+            DriverSetting::RingReceive => said.rings?.receive,
+            DriverSetting::AdaptiveReceive => said.coalescing?.receive_adaptive.map(u32::from),
+            DriverSetting::MicrosecondsReceive => said.coalescing?.receive_microseconds,
         }
     }
 
     /// Netlink command and attribute that set it (include/uapi/linux/ethtool_netlink.h).
     fn attribute(self) -> (u8, u16) {
         match self {
-            Knob::ChannelsReceive => (CHANNELS_SET, 6),
-            Knob::ChannelsTransmit => (CHANNELS_SET, 7),
-            Knob::ChannelsCombined => (CHANNELS_SET, 9),
-            Knob::RingReceive => (RINGS_SET, 6),
-            Knob::AdaptiveReceive => (COALESCE_SET, 11),
-            Knob::MicrosecondsReceive => (COALESCE_SET, 2),
+            DriverSetting::ChannelsReceive => (CHANNELS_SET, 6),
+            DriverSetting::ChannelsTransmit => (CHANNELS_SET, 7),
+            DriverSetting::ChannelsCombined => (CHANNELS_SET, 9),
+            DriverSetting::RingReceive => (RINGS_SET, 6),
+            DriverSetting::AdaptiveReceive => (COALESCE_SET, 11),
+            DriverSetting::MicrosecondsReceive => (COALESCE_SET, 2),
         }
     }
 }
@@ -176,7 +178,7 @@ const HEADER_NAME: u16 = 2;
 /// Reads the settings of an interface on this machine.
 pub fn ask(interface: &str) -> Ethtool {
     let mut said = Ethtool::default();
-    let mut talk = match Talk::new() {
+    let mut talk = match EthtoolSocket::new() {
         Ok(talk) => talk,
         Err(error) => {
             said.refusals.push(format!("ethtool: {error}"));
@@ -223,25 +225,25 @@ pub fn ask(interface: &str) -> Ethtool {
 }
 
 /// Changes a setting of an interface on this machine.
-pub fn set(interface: &str, knob: Knob, value: u32) -> io::Result<()> {
+pub fn set(interface: &str, knob: DriverSetting, value: u32) -> io::Result<()> {
     let (command, attribute) = knob.attribute();
     let bytes = match knob {
-        Knob::AdaptiveReceive => vec![u8::from(value != 0)],
+        DriverSetting::AdaptiveReceive => vec![u8::from(value != 0)],
         _ => value.to_ne_bytes().to_vec(),
     };
-    let mut talk = Talk::new()?;
+    let mut talk = EthtoolSocket::new()?;
     talk.exchange(command, interface, Some(DefaultNla::new(attribute, bytes)))?;
     Ok(())
 }
 
-struct Talk {
+struct EthtoolSocket {
     socket: Socket,
     family: u16,
 }
 
-impl Talk {
-    fn new() -> io::Result<Talk> {
-        let mut talk = Talk {
+impl EthtoolSocket {
+    fn new() -> io::Result<EthtoolSocket> {
+        let mut talk = EthtoolSocket {
             socket: netlink::connect(NETLINK_GENERIC)?,
             family: 0,
         };

@@ -49,7 +49,7 @@ pub struct Interface {
     /// Interrupts of the device by queue, those without a queue last.
     pub irqs: Vec<Irq>,
     /// Why some interrupts of the device cannot be assigned to an interface or queue.
-    pub irqs_unclear: Option<Unclear>,
+    pub irqs_unclear: Option<UnassignedReason>,
     /// CPUs of packet interrupts with an unknown queue.
     pub unclear_cpus: CpuSet,
     /// Driver settings; `None` if they were not read.
@@ -109,7 +109,7 @@ pub struct Irq {
 
 /// Why interrupts cannot be assigned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum Unclear {
+pub enum UnassignedReason {
     /// Other interfaces have the same device, and the names do not distinguish them.
     Shared(Vec<String>),
     /// Several claim the same queue in the same direction.

@@ -138,7 +138,7 @@ pub(crate) fn is_vector(name: &str) -> bool {
 
 /// Purpose and queue according to the name. Spellings differ by driver: `eth0-TxRx-3`, `eth0-Tx-Rx-3`, `eth0-rx-3`,
 /// `virtio2-input.3`, `mlx5_comp3@pci:…`, `mana_q3@pci:…`, `mlx4-3@0000:…`, `eth0-q3-rx`, `vif0-q3-rx`, `eth0-3`.
-pub(crate) fn meaning(name: &str, interface: &str) -> (Purpose, Option<usize>) {
+pub(crate) fn parse_name(name: &str, interface: &str) -> (Purpose, Option<usize>) {
     // The digits of the device address after the @ are not a queue. The interface's name may contain such words too.
     let name = name.split('@').next().unwrap_or(name).to_lowercase();
     let rest = name.replace(&interface.to_lowercase(), "\u{1}");
@@ -290,9 +290,9 @@ mod tests {
             ("eth0:fdir-TxRx-0", (Control, None)),
             ("eth0", (Control, None)),
         ] {
-            assert_eq!(meaning(name, "eth0"), expected, "{name}");
+            assert_eq!(parse_name(name, "eth0"), expected, "{name}");
         }
-        assert_eq!(meaning("enp1s0f1-TxRx-4", "enp1s0f1"), (Both, Some(4)));
-        assert_eq!(meaning("rxtx5-rx-1", "rxtx5"), (Receive, Some(1)));
+        assert_eq!(parse_name("enp1s0f1-TxRx-4", "enp1s0f1"), (Both, Some(4)));
+        assert_eq!(parse_name("rxtx5-rx-1", "rxtx5"), (Receive, Some(1)));
     }
 }

@@ -173,7 +173,7 @@ pub fn read(tree: &Tree, process: Option<u32>) -> Result<Facts, Error> {
             .map(|process| process::threads(tree, process))
             .unwrap_or_default(),
         counts,
-        troubles: tree.troubles(),
+        troubles: tree.read_errors(),
         topology,
         interrupts,
     })
@@ -293,7 +293,7 @@ fn softnet(text: &str, cpus: &BTreeMap<usize, CpuTime>) -> BTreeMap<usize, Softn
             processed: row.processed,
             dropped: row.dropped,
             squeezed: row.squeezed?,
-            steered: row.steered.unwrap_or(0),
+            steered: row.received_rps.unwrap_or(0),
         };
         Some((cpu, softnet))
     };

@@ -6,7 +6,7 @@ use crate::tree::Tree;
 
 /// Interface of the route to an address in the kernel's main routing table; `None` for an address of the machine
 /// itself, or without a route.
-pub fn towards(tree: &Tree, address: IpAddr) -> Option<String> {
+pub fn interface_to(tree: &Tree, address: IpAddr) -> Option<String> {
     let address = address.to_canonical();
     if address.is_loopback() {
         return None;
@@ -128,7 +128,7 @@ fd000000000000000000000000000000 08 00000000000000000000000000000000 00 00000000
             ("2001:db8::1", Some("eth0")),
             ("::1", None),
         ] {
-            let found = towards(&tree, address.parse().expect("an address"));
+            let found = interface_to(&tree, address.parse().expect("an address"));
             assert_eq!(found.as_deref(), expected, "{address}");
         }
     }
@@ -137,7 +137,7 @@ fd000000000000000000000000000000 08 00000000000000000000000000000000 00 00000000
     fn without_routes_no_interface_leads_anywhere() {
         let tree = Tree::of_snapshot(Snapshot::default());
         assert_eq!(
-            towards(&tree, "10.0.2.9".parse().expect("an address")),
+            interface_to(&tree, "10.0.2.9".parse().expect("an address")),
             None
         );
     }

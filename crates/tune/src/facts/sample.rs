@@ -31,7 +31,7 @@ pub struct Sample {
     /// Neighbour tables.
     pub neighbours: Option<Vec<Neighbours>>,
     /// Connection tracking; `None` without the module.
-    pub tracked: Option<Tracked>,
+    pub tracked: Option<ConnectionTracking>,
     /// Threads in uninterruptible sleep (state `D`), of the process or of the machine.
     pub blocked: Option<u64>,
     /// Whether the process is in another network namespace, or its namespace is unknown.
@@ -40,7 +40,7 @@ pub struct Sample {
 
 /// The connection tracking table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Tracked {
+pub struct ConnectionTracking {
     /// Entries.
     pub entries: u64,
     /// Maximum number of entries.
@@ -111,10 +111,10 @@ fn network(tree: &Tree, inodes: Option<&BTreeSet<u64>>) -> Sample {
     }
 }
 
-fn tracked(tree: &Tree) -> Option<Tracked> {
+fn tracked(tree: &Tree) -> Option<ConnectionTracking> {
     let number = |name: &str| tree.value(&format!("/proc/sys/net/netfilter/{name}"));
     let text = tree.text("/proc/thread-self/net/stat/nf_conntrack");
-    Some(Tracked {
+    Some(ConnectionTracking {
         entries: number("nf_conntrack_count")?,
         most: number("nf_conntrack_max")?,
         dropped: text.map_or(0, |text| untracked(&text)),

@@ -49,7 +49,7 @@ pub struct Core {
     /// Online CPUs.
     pub cpus: CpuSet,
     /// Position in the topology.
-    pub place: Place,
+    pub place: CorePosition,
     /// CPUs that share the last-level cache; its own CPUs if unknown.
     pub cache: CpuSet,
     /// Relative speed on a machine with several kinds of cores; 1024 is the fastest.
@@ -59,7 +59,7 @@ pub struct Core {
 /// Position of a core, from the outermost level. Cores are ordered by position, never by CPU number, because firmware
 /// assigns those arbitrarily.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Place {
+pub struct CorePosition {
     /// NUMA node; `None` if the machine has nodes but this core is in none.
     pub node: Option<usize>,
     /// Socket.
@@ -133,12 +133,12 @@ fn bounded(numbers: Vec<usize>) -> CpuSet {
 /// Parses a file with a list of CPUs. Some kernels write an empty `nohz_full` as "(null)".
 fn list(tree: &Tree, path: &str) -> Option<CpuSet> {
     let text = tree.text(path).filter(|text| text.trim() != "(null)")?;
-    tree.understood(path, &text, CpuSet::parse_list(&text))
+    tree.parsed_or_trouble(path, &text, CpuSet::parse_list(&text))
 }
 
 fn mask(tree: &Tree, path: &str) -> Option<CpuSet> {
     let text = tree.text(path)?;
-    tree.understood(path, &text, CpuSet::parse_mask(&text))
+    tree.parsed_or_trouble(path, &text, CpuSet::parse_mask(&text))
 }
 
 fn online(tree: &Tree, present: &CpuSet) -> CpuSet {
@@ -262,7 +262,7 @@ fn cores(tree: &Tree, online: &CpuSet, nodes: &[Node]) -> Vec<Core> {
             tree.text(&format!("{path}/{name}"))
                 .and_then(|text| text.trim().parse().ok())
         };
-        let place = Place {
+        let place = CorePosition {
             node: node_of(cpu),
             package: number("physical_package_id").unwrap_or(0),
             die: number("die_id").unwrap_or(0),

@@ -1,6 +1,6 @@
 //! Groups changes, and joins those of queues into ranges: `queues 0-15  all -> 48-63, one each`.
 
-use crate::advise::{Action, Spelling, Target};
+use crate::advise::{Action, Target, ValueFormat};
 use crate::facts::Purpose;
 use onrush_machine::cpus::CpuSet;
 
@@ -136,10 +136,10 @@ impl Range {
             | Target::Service { .. }
             | Target::Thread { .. } => 0,
         };
-        let read = |text: &str| match Spelling::of(&action.path) {
-            Spelling::CpuMask => CpuSet::parse_mask(text),
-            Spelling::CpuList => CpuSet::parse_list(text),
-            Spelling::Words => None,
+        let read = |text: &str| match ValueFormat::of(&action.path) {
+            ValueFormat::CpuMask => CpuSet::parse_mask(text),
+            ValueFormat::CpuList => CpuSet::parse_list(text),
+            ValueFormat::Words => None,
         };
         let words = |text: &str| match read(text) {
             Some(cpus) if cpus.is_empty() => "no CPU".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::Error;
 use crate::advise::{self, Request, Target};
-use crate::facts::ethtool::Knob;
+use crate::facts::ethtool::DriverSetting;
 use crate::facts::process::Thread;
 use crate::facts::{Facts, Interface};
 use onrush_machine::cpus::CpuSet;
@@ -14,11 +14,11 @@ const WAITS: [u32; 4] = [0, 20, 50, 100];
 /// A change to try: values for related targets.
 pub(super) struct Candidate {
     pub(super) change: String,
-    pub(super) what: What,
+    pub(super) what: CandidateKind,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum CandidateKind {
     Values(Vec<(Target, Value)>),
     /// The threads that the application has at that time, on these CPUs.
     Application(CpuSet),
@@ -27,8 +27,8 @@ pub(super) enum What {
 impl Candidate {
     pub(super) fn values(&self, facts: &Facts) -> Vec<(Target, Value)> {
         match &self.what {
-            What::Values(values) => values.clone(),
-            What::Application(cpus) => spread(&facts.application, cpus),
+            CandidateKind::Values(values) => values.clone(),
+            CandidateKind::Application(cpus) => spread(&facts.application, cpus),
         }
     }
 }
@@ -89,7 +89,7 @@ fn planned(
         true => Vec::new(),
         false => vec![Candidate {
             change: change.to_owned(),
-            what: What::Values(values),
+            what: CandidateKind::Values(values),
         }],
     })
 }
@@ -210,7 +210,7 @@ fn steered(queues: &[Queue], to: &str, cpus: impl Fn(&Queue) -> CpuSet) -> Candi
     };
     Candidate {
         change: format!("packet steering to {to}"),
-        what: What::Values(queues.iter().map(value).collect()),
+        what: CandidateKind::Values(queues.iter().map(value).collect()),
     }
 }
 
@@ -279,7 +279,7 @@ fn applications(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Erro
         let kind = if cpus.len() == 1 { "CPU" } else { "CPUs" };
         let change = format!("application on {kind} {cpus}, {what}");
         let is_empty = cpus.is_empty();
-        let what = What::Application(cpus);
+        let what = CandidateKind::Application(cpus);
         if !is_empty && candidates.iter().all(|known| known.what != what) {
             candidates.push(Candidate { change, what });
         }
@@ -323,34 +323,42 @@ fn waits(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
         let said = facts
             .interface(&placed.name)
             .and_then(|interface| interface.ethtool.as_ref());
-        let Some(said) = said.filter(|said| Knob::MicrosecondsReceive.value(said).is_some()) else {
+        let Some(said) =
+            said.filter(|said| DriverSetting::MicrosecondsReceive.value(said).is_some())
+        else {
             continue;
         };
-        let driver = |knob: Knob| Target::Driver {
+        let driver = |knob: DriverSetting| Target::Driver {
             interface: placed.name.clone(),
             knob,
         };
-        if Knob::AdaptiveReceive.value(said).is_some() {
-            let values = vec![(driver(Knob::AdaptiveReceive), Value::Text("1".to_owned()))];
+        if DriverSetting::AdaptiveReceive.value(said).is_some() {
+            let values = vec![(
+                driver(DriverSetting::AdaptiveReceive),
+                Value::Text("1".to_owned()),
+            )];
             candidates.push(Candidate {
                 change: format!("{} adaptive-rx on", placed.name),
-                what: What::Values(values),
+                what: CandidateKind::Values(values),
             });
         }
         for wait in WAITS {
             let mut values = vec![(
-                driver(Knob::MicrosecondsReceive),
+                driver(DriverSetting::MicrosecondsReceive),
                 Value::Text(wait.to_string()),
             )];
-            if Knob::AdaptiveReceive.value(said).is_some() {
+            if DriverSetting::AdaptiveReceive.value(said).is_some() {
                 values.insert(
                     0,
-                    (driver(Knob::AdaptiveReceive), Value::Text("0".to_owned())),
+                    (
+                        driver(DriverSetting::AdaptiveReceive),
+                        Value::Text("0".to_owned()),
+                    ),
                 );
             }
             candidates.push(Candidate {
                 change: format!("{} rx-usecs {wait}", placed.name),
-                what: What::Values(values),
+                what: CandidateKind::Values(values),
             });
         }
     }
@@ -376,12 +384,12 @@ fn queue_counts(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Erro
         while count <= most {
             let target = Target::Driver {
                 interface: placed.name.clone(),
-                knob: Knob::ChannelsCombined,
+                knob: DriverSetting::ChannelsCombined,
             };
             let change = format!("{} with {count} queues", placed.name);
             candidates.push(Candidate {
                 change,
-                what: What::Values(vec![(target, Value::Text(count.to_string()))]),
+                what: CandidateKind::Values(vec![(target, Value::Text(count.to_string()))]),
             });
             count *= 2;
         }

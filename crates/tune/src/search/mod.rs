@@ -11,17 +11,17 @@ use std::io;
 use serde::Serialize;
 
 use crate::Error;
-use crate::advise::{Action, Plan, Request, Revert, Spelling, Target};
-use crate::apply::{self, Applied, Journal, Machine, Outcome, Place};
+use crate::advise::{Action, Plan, Request, Revert, Target, ValueFormat};
+use crate::apply::{self, Applied, Journal, Location, Machine, Outcome};
 use crate::facts::Facts;
-use candidates::{Candidate, Value, What};
+use candidates::{Candidate, CandidateKind, Value};
 
 /// Smallest relevant difference.
 const EFFECT_MIN: f64 = 0.01;
 
 /// Trace of a search, in order.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Road {
+pub struct SearchTrace {
     /// Median before any change.
     pub start: f64,
     /// Candidates tried.
@@ -64,7 +64,7 @@ pub struct Trials<'here> {
     /// Returns a number; larger is better.
     pub measure: &'here mut dyn FnMut() -> Result<f64, Unmeasured>,
     /// Called after the first measurement and after each step.
-    pub tell: &'here mut dyn FnMut(&Road),
+    pub on_step: &'here mut dyn FnMut(&SearchTrace),
 }
 
 /// Why there is no measurement.
@@ -84,7 +84,7 @@ pub fn search(
     request: &Request,
     journal: &mut Journal,
     trials: Trials,
-) -> Result<Road, Error> {
+) -> Result<SearchTrace, Error> {
     assert!(
         trials.turns > 0,
         "a comparison needs at least one measurement"
@@ -98,12 +98,12 @@ pub fn search(
             }
         })?);
     }
-    let mut road = Road {
+    let mut road = SearchTrace {
         start: middle(&mut firsts),
         steps: Vec::new(),
         end: End::Whole,
     };
-    (trials.tell)(&road);
+    (trials.on_step)(&road);
     let mut search = Search {
         machine,
         request,
@@ -114,10 +114,10 @@ pub fn search(
     for stage in candidates::STAGES {
         for candidate in stage(&search.machine.facts()?, request)? {
             match search.try_out(&candidate)? {
-                Tried::Step(step) => road.steps.push(step),
-                Tried::Over(end) => road.end = end,
+                CandidateResult::Step(step) => road.steps.push(step),
+                CandidateResult::Over(end) => road.end = end,
             }
-            (search.trials.tell)(&road);
+            (search.trials.on_step)(&road);
             if road.end != End::Whole {
                 return Ok(road);
             }
@@ -135,7 +135,7 @@ struct Search<'here, 'told, M> {
 
 type Values = [(Target, Value)];
 
-enum Tried {
+enum CandidateResult {
     Step(Step),
     Over(End),
 }
@@ -149,7 +149,7 @@ enum Turn {
 
 impl<M: Machine> Search<'_, '_, M> {
     /// Compares a candidate with the best so far, and keeps or undoes it.
-    fn try_out(&mut self, candidate: &Candidate) -> Result<Tried, Error> {
+    fn try_out(&mut self, candidate: &Candidate) -> Result<CandidateResult, Error> {
         let mut step = Step {
             change: candidate.change.clone(),
             result: None,
@@ -161,7 +161,7 @@ impl<M: Machine> Search<'_, '_, M> {
         let values = candidate.values(&facts);
         if self.actions(&facts, candidate, &values).is_empty() {
             step.trouble = Some("already set".to_owned());
-            return Ok(Tried::Step(step));
+            return Ok(CandidateResult::Step(step));
         }
         let mut ratios = Vec::new();
         let mut results = Vec::new();
@@ -173,9 +173,9 @@ impl<M: Machine> Search<'_, '_, M> {
                 }
                 Turn::Failed(why) => {
                     step.trouble = Some(why);
-                    return Ok(Tried::Step(step));
+                    return Ok(CandidateResult::Step(step));
                 }
-                Turn::Over(end) => return Ok(Tried::Over(end)),
+                Turn::Over(end) => return Ok(CandidateResult::Over(end)),
             }
         }
         let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
@@ -193,10 +193,10 @@ impl<M: Machine> Search<'_, '_, M> {
             if !step.is_kept
                 && let Some(why) = self.put_back(candidate, &before)?
             {
-                return Ok(Tried::Over(End::Stuck(why)));
+                return Ok(CandidateResult::Over(End::Stuck(why)));
             }
         }
-        Ok(Tried::Step(step))
+        Ok(CandidateResult::Step(step))
     }
 
     /// Measures the best so far and the candidate, and undoes the candidate.
@@ -237,7 +237,7 @@ impl<M: Machine> Search<'_, '_, M> {
             targets.extend(apply::lost_with(target, facts));
         }
         let value = |target: Target| {
-            let now = self.machine.get(&Place::of(&target, facts)?).ok()?;
+            let now = self.machine.get(&Location::of(&target, facts)?).ok()?;
             Some((target, Value::Text(now)))
         };
         targets.into_iter().filter_map(value).collect()
@@ -251,7 +251,7 @@ impl<M: Machine> Search<'_, '_, M> {
         before: &Values,
     ) -> Result<Option<String>, Error> {
         let refused = self.swap(candidate, before)?;
-        if !matches!(candidate.what, What::Application(_)) {
+        if !matches!(candidate.what, CandidateKind::Application(_)) {
             return Ok(refused);
         }
         let facts = self.machine.facts()?;
@@ -301,7 +301,7 @@ impl<M: Machine> Search<'_, '_, M> {
                 thread,
                 started,
             } => {
-                let place = Place::Thread(*process, *thread, *started);
+                let place = Location::Thread(*process, *thread, *started);
                 matches!(self.machine.get(&place), Err(error) if error.kind() == io::ErrorKind::NotFound)
             }
             _ => false,
@@ -317,12 +317,12 @@ impl<M: Machine> Search<'_, '_, M> {
     /// Changes needed for these values, without those already set and targets that are gone.
     fn actions(&self, facts: &Facts, candidate: &Candidate, values: &Values) -> Vec<Action> {
         let action = |(target, value): &(Target, Value)| {
-            let place = Place::of(target, facts)?;
+            let place = Location::of(target, facts)?;
             let now = self.machine.get(&place).ok()?;
             let path = place.to_string();
-            let spelling = Spelling::of(&path);
+            let spelling = ValueFormat::of(&path);
             let proposed = match (value, spelling) {
-                (Value::Cpus(cpus), Spelling::CpuMask) => cpus.mask_like(&now),
+                (Value::Cpus(cpus), ValueFormat::CpuMask) => cpus.mask_like(&now),
                 (Value::Cpus(cpus), _) => cpus.to_string(),
                 (Value::Text(text), _) => text.trim().to_owned(),
             };
@@ -349,18 +349,18 @@ fn middle(values: &mut [f64]) -> f64 {
 }
 
 /// Formats a trace as a table.
-pub fn table(road: &Road) -> String {
+pub fn table(road: &SearchTrace) -> String {
     let first = first_row(road);
     let rest = road.steps.iter().map(row);
     std::iter::once(first).chain(rest).collect()
 }
 
 /// The last row of the table.
-pub fn last_row(road: &Road) -> String {
+pub fn last_row(road: &SearchTrace) -> String {
     road.steps.last().map_or_else(|| first_row(road), row)
 }
 
-fn first_row(road: &Road) -> String {
+fn first_row(road: &SearchTrace) -> String {
     format!("{:<64} {:>12}\n", "start", figure(road.start))
 }
 

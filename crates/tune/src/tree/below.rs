@@ -38,7 +38,7 @@ pub(crate) fn open_below(root: &OwnedFd, path: &str, flags: OFlags) -> io::Resul
 
 /// Resolves a path below a root for writing, with links resolved as if `root` were the root directory. Missing
 /// components are appended to the existing ones. The last component is not resolved and may be a link.
-pub(crate) fn place_below(root: &Path, path: &str) -> Result<PathBuf, Error> {
+pub(crate) fn resolve_below(root: &Path, path: &str) -> Result<PathBuf, Error> {
     let place = root.join(path.trim_start_matches('/'));
     if root == Path::new("/") {
         return Ok(place);

@@ -38,7 +38,7 @@ pub struct Snapshot {
     /// Targets of symbolic links.
     pub links: BTreeMap<String, String>,
     /// Files that exist but could not be read, with the reason.
-    pub troubles: BTreeMap<String, String>,
+    pub read_errors: BTreeMap<String, String>,
     /// Ethtool settings by interface.
     pub ethtool: BTreeMap<String, Ethtool>,
     /// Driver-specific counters by interface.
@@ -59,8 +59,10 @@ pub struct Snapshot {
 pub fn write_snapshot(snapshot: &Snapshot, file: Output) -> Result<(), Error> {
     let path = file.path().to_owned();
     let text = serde_json::to_string_pretty(snapshot).map_err(io::Error::from);
-    let written =
-        text.and_then(|text| file.for_owner().write(|out| out.write_all(text.as_bytes())));
+    let written = text.and_then(|text| {
+        file.owner_only()
+            .write(|out| out.write_all(text.as_bytes()))
+    });
     written.map_err(|error| Error::Write(path, error))
 }
 

@@ -19,7 +19,7 @@ use onrush_tune::tree::Tree;
 
 use crate::namespace::Namespace;
 use role::{
-    answer, ask, connect_all, connect_often, deaf, hold, listener, nap, relay, report,
+    answer, ask, connect_all, connect_often, hold, listener, nap, never_read, relay, report,
     send_datagrams, sleep, slow_accept, spin, swallow, upload, write,
 };
 
@@ -27,7 +27,7 @@ use role::{
 const ROLE: &str = "ONRUSH_PLANTED_ROLE";
 const DURATION: Duration = Duration::from_millis(1_600);
 /// Deadline for setting up a limiter.
-const PATIENCE: Duration = Duration::from_secs(60);
+const SETUP_TIMEOUT: Duration = Duration::from_secs(60);
 const SERVER: &str = "10.99.0.1";
 const CLIENT: &str = "10.99.0.2";
 const PORT: u16 = 8_080;
@@ -154,7 +154,7 @@ fn check(server: Option<&Namespace>, process: u32, quiet: Quiet, without: &[&str
 
 #[track_caller]
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + SETUP_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what}");
         thread::sleep(Duration::from_millis(5));
@@ -492,7 +492,7 @@ fn child_process() {
         "upload" => upload(number(1)),
         "hold" => hold(number(1)),
         "relay" => relay(),
-        "deaf" => deaf(number(1)),
+        "deaf" => never_read(number(1)),
         "ignore-datagrams" => {
             let _socket = UdpSocket::bind((SERVER, PORT)).expect("bound");
             sleep();

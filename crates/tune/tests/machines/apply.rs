@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use onrush_tune::Error;
 use onrush_tune::advise::{self, Goal, Request, Role, Target};
 use onrush_tune::apply::{
-    self, Applied, Back, Force, Journal, Machine, Outcome, Place, Reverted, Root,
+    self, Applied, Force, Journal, Location, Machine, Outcome, RevertOutcome, Reverted, Root,
 };
 use onrush_tune::facts::Facts;
 use onrush_tune::report;
@@ -71,21 +71,21 @@ fn reverting_restores_every_byte() {
     assert!(
         reverted
             .iter()
-            .all(|change| change.outcome == Back::Restored),
+            .all(|change| change.outcome == RevertOutcome::Restored),
         "{reverted:#?}"
     );
     assert_eq!(files(root.path()), before, "the journal is gone, too");
 }
 
 /// A machine below a root with injected faults.
-struct Trouble {
+struct FaultyMachine {
     root: Root,
     /// Fault by path and number of earlier changes.
-    happens: Box<Fate>,
+    happens: Box<FaultInjector>,
     puts: usize,
 }
 
-type Fate = dyn Fn(&str, usize) -> Event;
+type FaultInjector = dyn Fn(&str, usize) -> Event;
 
 enum Event {
     Nothing,
@@ -98,9 +98,9 @@ enum Event {
     Keeps(&'static str),
 }
 
-impl Trouble {
-    fn at(root: &Path, happens: impl Fn(&str, usize) -> Event + 'static) -> Trouble {
-        Trouble {
+impl FaultyMachine {
+    fn at(root: &Path, happens: impl Fn(&str, usize) -> Event + 'static) -> FaultyMachine {
+        FaultyMachine {
             root: Root::open(root).expect("a root"),
             happens: Box::new(happens),
             puts: 0,
@@ -108,16 +108,16 @@ impl Trouble {
     }
 }
 
-impl Machine for Trouble {
+impl Machine for FaultyMachine {
     fn facts(&self) -> Result<Facts, Error> {
         self.root.facts()
     }
 
-    fn get(&self, place: &Place) -> io::Result<String> {
+    fn get(&self, place: &Location) -> io::Result<String> {
         self.root.get(place)
     }
 
-    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
+    fn put(&mut self, place: &Location, value: &str) -> io::Result<()> {
         self.puts += 1;
         match (self.happens)(&place.to_string(), self.puts - 1) {
             Event::Nothing => self.root.put(place, value),
@@ -171,7 +171,7 @@ fn a_crash_at_any_change_can_be_reverted() {
     for at in 0..changes {
         for after in [false, true] {
             let mut machine =
-                Trouble::at(root.path(), move |_, count| match (count == at, after) {
+                FaultyMachine::at(root.path(), move |_, count| match (count == at, after) {
                     (true, false) => Event::DiesBefore,
                     (true, true) => Event::DiesAfter,
                     (false, _) => Event::Nothing,
@@ -202,7 +202,7 @@ fn a_crash_while_reverting_can_be_reverted() {
     std::panic::set_hook(Box::new(|_| {}));
     for at in [0, 5, 11] {
         apply_to(root.path());
-        let mut machine = Trouble::at(root.path(), move |_, count| {
+        let mut machine = FaultyMachine::at(root.path(), move |_, count| {
             if count == at {
                 Event::DiesAfter
             } else {
@@ -235,7 +235,7 @@ fn what_is_refused_is_reported_and_the_rest_goes_on() {
         (Errno::ACCESS, "not permitted: needs root"),
         (Errno::ROFS, "mounted read-only"),
     ] {
-        let mut machine = Trouble::at(root.path(), move |path, _| {
+        let mut machine = FaultyMachine::at(root.path(), move |path, _| {
             match path.contains("/proc/irq/") {
                 true => Event::Refuses(errno),
                 false => Event::Nothing,
@@ -288,7 +288,7 @@ fn an_apply_whose_journal_cannot_grow_says_what_stands_and_all_of_that_is_undone
         let stopped = apply::apply(&mut machine, &Request::default(), &mut opened)
             .expect_err("the journal is full");
         assert!(matches!(stopped.cause, Error::Write(..)));
-        let stand = |change: &&Applied| change.stands();
+        let stand = |change: &&Applied| change.took_effect();
         let count = stopped.applied.iter().filter(stand).count();
         assert!(count > 5, "{:#?}", stopped.applied);
         assert_eq!(opened.changes().len(), count);
@@ -304,7 +304,7 @@ fn an_apply_whose_journal_cannot_grow_says_what_stands_and_all_of_that_is_undone
 fn what_the_kernel_keeps_is_what_counts() {
     let root = cloud().write();
     let before = files(root.path());
-    let mut machine = Trouble::at(root.path(), |path, _| {
+    let mut machine = FaultyMachine::at(root.path(), |path, _| {
         match path.ends_with("rx-1/rps_cpus") {
             true => Event::Keeps("00f00000\n"),
             false => Event::Nothing,
@@ -349,7 +349,10 @@ fn a_value_of_somebody_else_is_a_conflict_and_left_alone() {
         .filter(|change| !change.is_settled())
         .collect();
     assert_eq!(conflicts.len(), 1);
-    assert_eq!(conflicts[0].outcome, Back::Conflict("7777".to_owned()));
+    assert_eq!(
+        conflicts[0].outcome,
+        RevertOutcome::Conflict("7777".to_owned())
+    );
     assert_eq!(fs::read(&file).expect("read"), b"7777\n");
 
     let forced = revert(root.path(), Force::Overwrite);
@@ -384,7 +387,11 @@ fn a_device_that_vanishes_before_revert_is_gone_and_not_a_conflict() {
     apply_to(root.path());
     fs::remove_file(root.path().join("sys/class/net/eth0")).expect("it was there");
     let reverted = revert(root.path(), Force::Leave);
-    assert!(reverted.iter().any(|change| change.outcome == Back::Gone));
+    assert!(
+        reverted
+            .iter()
+            .any(|change| change.outcome == RevertOutcome::Gone)
+    );
     assert!(reverted.iter().all(Reverted::is_settled), "{reverted:#?}");
 }
 
@@ -398,7 +405,7 @@ fn other_numbers_of_queues_are_reverted_by_queue_and_not_by_interrupt() {
             32,
         );
         // Set by hand; the reset loses it, and reverting restores it.
-        let by_hand = Place::File("/sys/class/net/eth0/queues/tx-0/xps_cpus".to_owned());
+        let by_hand = Location::File("/sys/class/net/eth0/queues/tx-0/xps_cpus".to_owned());
         model.put(&by_hand, "8001").expect("put");
         let before = values(&model);
         let mut journal = Journal::open(&path, "").expect("a journal");

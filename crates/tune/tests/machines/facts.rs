@@ -207,7 +207,10 @@ fn portals_of_dpaa2_are_those_of_all_cpus() {
     let facts = read(root.path());
     for name in ["eth0", "eth1"] {
         let port = facts.interface(name).expect("a port");
-        assert_eq!(port.irqs_unclear, Some(facts::interface::Unclear::Portals));
+        assert_eq!(
+            port.irqs_unclear,
+            Some(facts::interface::UnassignedReason::Portals)
+        );
         assert_eq!(port.unclear_cpus.to_string(), "0-3");
         assert!((0..4).all(|queue| port.receive_irq(queue).is_none()));
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use onrush_tune::Error;
 use onrush_tune::advise::{self, Plan, Request};
-use onrush_tune::apply::{self, Force, Journal, Machine, Place, Reverted, Root};
+use onrush_tune::apply::{self, Force, Journal, Location, Machine, Reverted, Root};
 use onrush_tune::facts::Facts;
 use tempfile::TempDir;
 
@@ -94,16 +94,16 @@ impl Machine for WithServices {
         self.root.facts()
     }
 
-    fn get(&self, place: &Place) -> io::Result<String> {
+    fn get(&self, place: &Location) -> io::Result<String> {
         match place {
-            Place::Service(_) => Ok(self.irqbalance.clone()),
+            Location::Service(_) => Ok(self.irqbalance.clone()),
             _ => self.root.get(place),
         }
     }
 
-    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
+    fn put(&mut self, place: &Location, value: &str) -> io::Result<()> {
         match place {
-            Place::Service(_) => value.trim().clone_into(&mut self.irqbalance),
+            Location::Service(_) => value.trim().clone_into(&mut self.irqbalance),
             _ => self.root.put(place, value)?,
         }
         Ok(())

@@ -7,7 +7,7 @@ use onrush_tune::facts::datagram::Datagrams;
 use onrush_tune::facts::link::{Discipline, Link};
 use onrush_tune::facts::neighbour::Neighbours;
 use onrush_tune::facts::process::Thread;
-use onrush_tune::facts::sample::Tracked;
+use onrush_tune::facts::sample::ConnectionTracking;
 use onrush_tune::facts::{
     Counts, CpuTime, Disk, Facts, Group, Interface, Listening, Process, Program, Sample, Softnet,
     Unread,
@@ -176,7 +176,7 @@ fn sample(at: u64) -> Sample {
             most: 1_024,
             overflows: 3,
         }]),
-        tracked: Some(Tracked {
+        tracked: Some(ConnectionTracking {
             entries: 500,
             most: 262_144,
             dropped: 0,

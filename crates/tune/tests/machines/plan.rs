@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use onrush_tune::advise::{self, By, Goal, Plan, Request, Role, Sharing};
+use onrush_tune::advise::{self, AcceptMode, Goal, Plan, Request, Role, Sharing};
 
 use crate::machine::plans::{changeable, check, counted, layout, plan, plan_of, proposed, read};
 use crate::machine::{Kind, Machine, RECORDED, recorded};
@@ -182,7 +182,11 @@ fn small_machines_use_all_their_queues() {
         assert_eq!(layout(&plan), expected);
         assert_eq!(plan.placement.sharing, Sharing::Everything);
         let shares_each = plan.placement.application_cpus == plan.placement.interfaces[0].irq_cpus;
-        let expected = if shares_each { By::Cpu } else { By::Hash };
+        let expected = if shares_each {
+            AcceptMode::Cpu
+        } else {
+            AcceptMode::Hash
+        };
         assert_eq!(plan.accept.planned.accept, expected);
     }
     // With fewer queues than cores, two cores are set aside, never one for several queues.

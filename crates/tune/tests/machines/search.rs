@@ -9,10 +9,10 @@ use std::rc::Rc;
 
 use onrush_machine::cpus::CpuSet;
 use onrush_tune::Error;
-use onrush_tune::advise::{Request, Spelling};
-use onrush_tune::apply::{self, Force, Journal, Place, Reverted, Root};
+use onrush_tune::advise::{Request, ValueFormat};
+use onrush_tune::apply::{self, Force, Journal, Location, Reverted, Root};
 use onrush_tune::facts::Facts;
-use onrush_tune::search::{self, End, Road, Trials, Unmeasured};
+use onrush_tune::search::{self, End, SearchTrace, Trials, Unmeasured};
 
 use crate::machine::model::{Model, values};
 use crate::machine::{Kind, Machine};
@@ -72,9 +72,9 @@ fn search_with(
     turns: usize,
     journal: &mut Journal,
     measure: &mut dyn FnMut() -> Result<f64, Unmeasured>,
-) -> Result<Road, Error> {
+) -> Result<SearchTrace, Error> {
     let mut told = String::new();
-    let tell = &mut |road: &Road| {
+    let tell = &mut |road: &SearchTrace| {
         if road.end == End::Whole {
             told.push_str(&search::last_row(road));
         }
@@ -82,14 +82,14 @@ fn search_with(
     let trials = Trials {
         turns,
         measure,
-        tell,
+        on_step: tell,
     };
     let road = search::search(machine, &Request::default(), journal, trials)?;
     assert_eq!(told, search::table(&road));
     Ok(road)
 }
 
-fn searched(queues: usize, irq_cpu: usize, check: impl Fn(&Path, &Road)) {
+fn searched(queues: usize, irq_cpu: usize, check: impl Fn(&Path, &SearchTrace)) {
     let root = Machine::new(2, 16, 1)
         .with("eth0", Kind::Ixgbevf, -1, queues, irq_cpu)
         .write();
@@ -115,7 +115,7 @@ fn mask(root: &Path, queue: usize) -> String {
 fn one_queue_finds_the_seven_cpus_of_the_table() {
     searched(1, 16, |root, road| {
         assert!(
-            Spelling::CpuMask.is_same(&mask(root, 0), "00fe0000"),
+            ValueFormat::CpuMask.is_same(&mask(root, 0), "00fe0000"),
             "{}",
             mask(root, 0)
         );
@@ -182,11 +182,11 @@ impl apply::Machine for Shared {
         self.0.borrow().facts()
     }
 
-    fn get(&self, place: &Place) -> io::Result<String> {
+    fn get(&self, place: &Location) -> io::Result<String> {
         self.0.borrow().get(place)
     }
 
-    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
+    fn put(&mut self, place: &Location, value: &str) -> io::Result<()> {
         match self.1.get() {
             true => Err(rustix::io::Errno::ROFS.into()),
             false => self.0.borrow_mut().put(place, value),
@@ -194,7 +194,7 @@ impl apply::Machine for Shared {
     }
 }
 
-fn kept(road: &Road) -> Vec<&str> {
+fn kept(road: &SearchTrace) -> Vec<&str> {
     let kept = road.steps.iter().filter(|step| step.is_kept);
     kept.map(|step| step.change.as_str()).collect()
 }
@@ -216,10 +216,10 @@ fn a_program_finds_its_cpus_and_each_thread_gets_back_what_it_had() {
         let cpus = CpuSet::parse_list(cpus).expect("CPUs");
         model
             .threads
-            .insert(Place::Thread(process, thread, 5), cpus);
+            .insert(Location::Thread(process, thread, 5), cpus);
     }
-    let ending = Place::Thread(80, 82, 5);
-    let before: BTreeMap<Place, CpuSet> = model.threads.clone();
+    let ending = Location::Thread(80, 82, 5);
+    let before: BTreeMap<Location, CpuSet> = model.threads.clone();
     let mut machine = Shared::of(model);
     let directory = tempfile::tempdir().expect("a directory");
     let mut journal = Journal::open(&directory.path().join("journal"), "").expect("a journal");
@@ -265,10 +265,10 @@ fn threads_that_start_while_something_is_tried_do_not_stay_there() {
         1,
     );
     let all = CpuSet::parse_list("0-31").expect("CPUs");
-    let first = Place::Thread(70, 70, 5);
+    let first = Location::Thread(70, 70, 5);
     let narrow = CpuSet::parse_list("3-4").expect("CPUs");
     model.threads.insert(first.clone(), narrow.clone());
-    model.threads.insert(Place::Thread(70, 71, 5), all);
+    model.threads.insert(Location::Thread(70, 71, 5), all);
     let mut machine = Shared::of(model);
     let directory = tempfile::tempdir().expect("a directory");
     let mut journal = Journal::open(&directory.path().join("journal"), "").expect("a journal");
@@ -279,7 +279,7 @@ fn threads_that_start_while_something_is_tried_do_not_stay_there() {
         let mut model = measured.0.borrow_mut();
         let cpus = model.threads[&first].clone();
         number += 1;
-        model.threads.insert(Place::Thread(70, number, 9), cpus);
+        model.threads.insert(Location::Thread(70, number, 9), cpus);
         Ok(1.0)
     };
     let road = search_with(&mut machine, 2, &mut journal, measure).expect("searched");
@@ -294,7 +294,7 @@ fn threads_that_start_while_something_is_tried_do_not_stay_there() {
     for (place, cpus) in model
         .threads
         .iter()
-        .filter(|(place, _)| **place != Place::Thread(70, 71, 5))
+        .filter(|(place, _)| **place != Location::Thread(70, 71, 5))
     {
         assert_eq!(*cpus, narrow, "{place}");
     }
@@ -330,7 +330,7 @@ fn numbers_of_queues_are_tried_first_and_what_a_reset_loses_is_put_back() {
     for (is_better, expected) in [(false, &[][..]), (true, &["eth0 with 4 queues"][..])] {
         let mut model = Model::new(Machine::new(1, 16, 1).with("eth0", Kind::Ena, 0, 2, 3), 4);
         for (file, mask) in [("tx-0/xps_cpus", "8001"), ("rx-1/rps_cpus", "00f0")] {
-            let place = Place::File(format!("/sys/class/net/eth0/queues/{file}"));
+            let place = Location::File(format!("/sys/class/net/eth0/queues/{file}"));
             apply::Machine::put(&mut model, &place, mask).expect("put");
         }
         let mut machine = Shared::of(model);

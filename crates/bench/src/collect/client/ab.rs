@@ -1,18 +1,18 @@
 //! Output of ab.
 
+use super::parsing::{amount, amount_after, count, count_after, find, not_a_number};
 use super::report::{ClientReport, latency, sum};
-use super::words::{amount, amount_behind, count, count_behind, find, no_number};
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
-    let requests = count_behind(text, "Complete requests:")?;
-    let duration_s = amount_behind(text, "Time taken for tests:")?;
-    let rps = amount_behind(text, "Requests per second:")?;
-    let transferred = count_behind(text, "Total transferred:")?;
+    let requests = count_after(text, "Complete requests:")?;
+    let duration_s = amount_after(text, "Time taken for tests:")?;
+    let rps = amount_after(text, "Requests per second:")?;
+    let transferred = count_after(text, "Total transferred:")?;
     // The last two lines are printed only if their count is not zero.
-    let mut trouble = vec![("Failed requests:", count_behind(text, "Failed requests:")?)];
+    let mut trouble = vec![("Failed requests:", count_after(text, "Failed requests:")?)];
     for start in ["Write errors:", "Non-2xx responses:"] {
         if find(text, start).is_some() {
-            trouble.push((start, count_behind(text, start)?));
+            trouble.push((start, count_after(text, start)?));
         }
     }
     let errors = sum(trouble.iter().map(|(_, count)| *count));
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     }
     let mean = match requests {
         0 => None,
-        _ => Some(amount_behind(text, "Time per request:")? * 1e3),
+        _ => Some(amount_after(text, "Time per request:")? * 1e3),
     };
     let (max, percentiles) = percentiles(text)?;
     Ok(ClientReport {
@@ -54,7 +54,7 @@ fn percentiles(text: &str) -> Result<Distribution, String> {
     let (mut max, mut percentiles) = (None, Vec::new());
     for (percentile, rest) in rows.map_while(|line| line.split_once('%')) {
         let word = rest.split_whitespace().next().unwrap_or_default();
-        let us = amount(word).ok_or_else(|| no_number(percentile, word))? * 1e3;
+        let us = amount(word).ok_or_else(|| not_a_number(percentile, word))? * 1e3;
         match count(percentile) {
             Some(100) => max = Some(us),
             _ => percentiles.push((percentile.to_owned(), us)),

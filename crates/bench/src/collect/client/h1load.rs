@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::parsing::{amount, count, not_a_number};
 use super::report::{ClientReport, counted_from, latency, sum};
-use super::words::{amount, count, no_number};
 use crate::outcome::Second;
 use crate::scenario::LatencyFrom;
 
@@ -49,7 +49,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
             let at = columns
                 .get(name)
                 .ok_or_else(|| format!("there is no column `{name}`"))?;
-            count(words[*at]).ok_or_else(|| no_number(name, words[*at]))
+            count(words[*at]).ok_or_else(|| not_a_number(name, words[*at]))
         };
         if has_statuses {
             statuses = sum([statuses, number("4xx")?, number("5xx")?]);
@@ -134,7 +134,7 @@ fn percentiles(text: &str) -> Result<Vec<(String, f64)>, String> {
         let [percentile, _, _, _, ttfb, ..] = words[..] else {
             return Err(format!("row `{line}` of the percentiles is truncated"));
         };
-        let ms = amount(ttfb).ok_or_else(|| no_number(percentile, ttfb))?;
+        let ms = amount(ttfb).ok_or_else(|| not_a_number(percentile, ttfb))?;
         Ok((percentile.to_owned(), ms * 1e3))
     });
     rows.collect()

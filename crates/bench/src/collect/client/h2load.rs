@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use super::parsing::{after_prefix, amount, bytes, count, not_a_number, seconds};
 use super::report::{ClientReport, latency, status_warnings};
-use super::words::{amount, behind, bytes, count, no_number, seconds};
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
-    let (duration_s, rps, bytes_per_s) = rates(behind(text, "finished in ")?)?;
-    let requests = behind(text, "requests: ")?;
+    let (duration_s, rps, bytes_per_s) = rates(after_prefix(text, "finished in ")?)?;
+    let requests = after_prefix(text, "requests: ")?;
     let done = named(requests, "done")?;
     // `failed` includes errors, timeouts and responses with a status of 400 or more.
     let (failed, errored) = (named(requests, "failed")?, named(requests, "errored")?);
-    let statuses = behind(text, "status codes: ")?;
+    let statuses = after_prefix(text, "status codes: ")?;
     let classes = ["4xx", "5xx"].map(|class| Ok((class.to_owned(), named(statuses, class)?)));
     let classes: Vec<(String, u64)> = classes.into_iter().collect::<Result<_, String>>()?;
     let all =
@@ -43,7 +43,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
 
 /// `2.02s, 114485.50 req/s, 16.70MB/s`.
 fn rates(line: &str) -> Result<(f64, f64, f64), String> {
-    let wrong = || no_number("finished in", line);
+    let wrong = || not_a_number("finished in", line);
     let mut parts = line.split(", ");
     let mut next = |unit: &str| parts.next()?.strip_suffix(unit);
     let duration = next("").and_then(seconds).ok_or_else(wrong)?;
@@ -59,7 +59,7 @@ fn named(line: &str, name: &str) -> Result<u64, String> {
     let number = part
         .ok_or_else(|| format!("`{line}` has no `{name}`"))?
         .trim();
-    count(number).ok_or_else(|| no_number(name, number))
+    count(number).ok_or_else(|| not_a_number(name, number))
 }
 
 /// Parses the line of times by the column names above it. Newer versions also have a median and percentiles (`p95`).
@@ -67,11 +67,11 @@ fn request_times(text: &str) -> Result<Option<crate::outcome::Latency>, String> 
     let mut lines = text.lines().map(str::trim);
     let header = lines.find(|line| line.starts_with("min "));
     let header = header.ok_or("the times of requests have no column names")?;
-    let times = behind(text, "time for request:")?;
+    let times = after_prefix(text, "time for request:")?;
     let (mut mean, mut max, mut percentiles) = (None, None, Vec::new());
     for (name, time) in header.split_whitespace().zip(times.split_whitespace()) {
         let us = || Some(seconds(time)? * 1e6);
-        let us = || us().ok_or_else(|| no_number("time for request", time));
+        let us = || us().ok_or_else(|| not_a_number("time for request", time));
         match (name, name.strip_prefix('p')) {
             ("mean", _) => mean = Some(us()?),
             ("max", _) => max = Some(us()?),

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
+use super::parsing::json;
 use super::report::{ClientReport, sum};
-use super::words::json;
 use crate::outcome::Second;
 use crate::scenario::Counted;
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::parsing::json;
 use super::report::{ClientReport, latency};
-use super::words::json;
 
 #[derive(Deserialize)]
 #[serde(untagged)]

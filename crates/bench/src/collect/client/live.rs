@@ -35,7 +35,7 @@ mod tests {
     const ROW: &str = "         2    10       10   380237       52092469      0 0.00 191k 26M1 209M 52.31u 52.40u\n";
 
     #[test]
-    fn the_last_whole_row_is_told() {
+    fn last_complete_row_is_returned() {
         let tail = format!("{ROW}         3    10       10   5297");
         assert_eq!(
             last_second(HEAD, &tail).as_deref(),
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_row_tells_nothing() {
+    fn other_output_has_no_row() {
         for (head, tail) in [
             (HEAD, HEAD),
             (HEAD, ""),

@@ -1,11 +1,11 @@
 //! Output of memcaslap (memaslap) with the statistics of `-S`.
 
+use super::parsing::{after_prefix, amount, count, count_after, find, not_a_number};
 use super::report::{ClientReport, latency, sum};
-use super::words::{amount, behind, count, count_behind, find, no_number};
 use crate::outcome::{Latency, Second};
 
 /// Error counters, printed only with the options that check for them (`-v`, `-e`, `-U`).
-const TROUBLE: [&str; 5] = [
+const ERROR_COUNTERS: [&str; 5] = [
     "verify_failed:",
     "unexpired_unget:",
     "packet_disorder:",
@@ -14,8 +14,8 @@ const TROUBLE: [&str; 5] = [
 ];
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
-    let last = behind(text, "Run time:")?;
-    let wrong = || no_number("Run time", last);
+    let last = after_prefix(text, "Run time:")?;
+    let wrong = || not_a_number("Run time", last);
     let words: Vec<&str> = last.split_whitespace().collect();
     let [time, "Ops:", operations, "TPS:", rate, "Net_rate:", _] = words[..] else {
         return Err(wrong());
@@ -23,17 +23,17 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let duration_s = time.strip_suffix('s').and_then(amount).ok_or_else(wrong)?;
     let requests = count(operations).ok_or_else(wrong)?;
     let rps = amount(rate).ok_or_else(wrong)?;
-    let bytes_read = count_behind(text, "read_bytes:")? as f64;
+    let bytes_read = count_after(text, "read_bytes:")? as f64;
     let mut warnings = Vec::new();
     let mut errors = 0;
-    for name in TROUBLE {
+    for name in ERROR_COUNTERS {
         if find(text, name).is_some() {
-            let found = count_behind(text, name)?;
+            let found = count_after(text, name)?;
             errors = sum([errors, found]);
             warnings.extend((found > 0).then(|| format!("{name} {found}")));
         }
     }
-    let misses = count_behind(text, "get_misses:")?;
+    let misses = count_after(text, "get_misses:")?;
     warnings.extend((misses > 0).then(|| format!("get_misses: {misses}")));
     Ok(ClientReport {
         requests,
@@ -71,7 +71,7 @@ fn total(text: &str) -> Result<Option<Latency>, String> {
             .next()
             .ok_or_else(|| format!("`{TOTAL}` has no `{name}`"))?
             .trim();
-        amount(word).ok_or_else(|| no_number(name, word))
+        amount(word).ok_or_else(|| not_a_number(name, word))
     };
     Ok(latency(Some(value("Avg:")?), Some(value("Max:")?), []))
 }
@@ -86,10 +86,10 @@ fn rows(text: &str) -> Result<Vec<Second>, String> {
         let words: Vec<&str> = line.split_whitespace().take(4).collect();
         match words[..] {
             ["Period", _, _, word] if is_total => {
-                rate = Some(amount(word).ok_or_else(|| no_number("TPS", word))?);
+                rate = Some(amount(word).ok_or_else(|| not_a_number("TPS", word))?);
             }
             ["Global", word, ..] if is_total => {
-                let t = amount(word).ok_or_else(|| no_number("Time", word))?;
+                let t = amount(word).ok_or_else(|| not_a_number("Time", word))?;
                 rows.extend(rate.take().map(|rps| Second { t, rps, errors: 0 }));
             }
             [_, "Statistics", ..] => is_total = line.trim() == TOTAL,

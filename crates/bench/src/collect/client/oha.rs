@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::parsing::json;
 use super::report::{ClientReport, by_class, is_good_status, latency, status_warnings, sum};
-use super::words::json;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::own_verdict::{VerdictJson, distrust};
+use super::load_verdict::{VerdictJson, distrust};
 use super::packets;
+use super::parsing::json;
 use super::report::{
     ClientReport, by_class, counted_from, is_good_status, latency, status_warnings, sum,
 };
-use super::words::json;
 use crate::outcome::{Latency, Second};
 use crate::scenario::LatencyFrom;
 
@@ -153,7 +153,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         latency: counted_from(from, json.latency_us.and_then(of_json)),
         seconds: rows.collect(),
         warnings,
-        distrust: distrust(&json.verdict),
+        invalid_reasons: distrust(&json.verdict),
         ..ClientReport::default()
     })
 }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_client_takes_for_wrong_is_read_and_what_is_suspect_is_not() {
+    fn invalid_reasons_exclude_suspect_ones() {
         let reason = |state: &str| {
             format!(
                 r#"{{"state":"{state}","what":"not sent","measured":"3 %","bound":"1 %","remedy":"r"}}"#
@@ -174,7 +174,7 @@ mod tests {
             r#"{{"requests":1,"errors":0,"duration_s":1,"rps":1,"verdict":{{"state":"invalid","reasons":{verdict}}}}}"#
         );
         let report = read(&text).expect("a report");
-        assert_eq!(report.distrust, ["not sent: 3 % (bound: 1 %)"]);
+        assert_eq!(report.invalid_reasons, ["not sent: 3 % (bound: 1 %)"]);
         let times = r#"{"requests":1,"errors":0,"duration_s":1,"rps":1,"latency_us":{"mean":2,"percentiles":{"50":3}},"service_us":{"mean":1,"percentiles":{"50":2,"99":null}}}"#;
         let p50 = |report: Result<ClientReport, String>| {
             let latency = report.expect("a report").latency.expect("latencies");
@@ -196,6 +196,6 @@ mod tests {
         let latency = report.latency.expect("latencies");
         assert_eq!((latency.percentiles.len(), latency.max), (1, None));
         let without = r#"{"requests":1,"errors":0,"duration_s":1,"rps":1}"#;
-        assert!(read(without).expect("a report").distrust.is_empty());
+        assert!(read(without).expect("a report").invalid_reasons.is_empty());
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::own_verdict::{VerdictJson, distrust};
+use super::load_verdict::{VerdictJson, distrust};
+use super::parsing::objects;
 use super::report::{ClientReport, latency, sum};
-use super::words::objects;
 use crate::outcome::Second;
 use crate::scenario::Counted;
 
@@ -57,12 +57,12 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let Some(first) = parts.next() else {
         return Err("there is no JSON object".to_owned());
     };
-    Ok(parts.fold(first, together))
+    Ok(parts.fold(first, add_reports))
 }
 
 /// Adds the results of two concurrent generators. Percentiles cannot be merged, and their rows do not start at the same
 /// time.
-fn together(a: ClientReport, b: ClientReport) -> ClientReport {
+fn add_reports(a: ClientReport, b: ClientReport) -> ClientReport {
     let both = |a: Vec<String>, b: Vec<String>| {
         let mut all = a;
         all.extend(b);
@@ -81,7 +81,7 @@ fn together(a: ClientReport, b: ClientReport) -> ClientReport {
         latency: None,
         seconds: Vec::new(),
         warnings: both(a.warnings, b.warnings),
-        distrust: both(a.distrust, b.distrust),
+        invalid_reasons: both(a.invalid_reasons, b.invalid_reasons),
         notes: both(a.notes, b.notes),
     }
 }
@@ -100,7 +100,7 @@ fn one(json: Json) -> ClientReport {
             json.latency_us.percentiles,
         ),
         seconds: rows(&json.seconds),
-        distrust: distrust(&json.verdict),
+        invalid_reasons: distrust(&json.verdict),
         ..ClientReport::default()
     };
     report.notes.push(format!(
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_and_what_was_lost_is_read() {
+    fn received_and_lost_are_read() {
         let text = r#"{"kind":"packets","way":"one_way","duration_s":2.0,"sent":100,"sent_bytes":6400,"sent_per_s":50.0,
             "received":90,"received_per_s":45.0,"losses":{"lost":10,"found":[],"unaccounted":3},"latency_us":{"percentiles":{}},
             "seconds":[{"t":1.0,"sent":60,"received":0},{"t":2.0,"sent":40,"received":0}]}"#;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn generators_that_send_at_the_same_time_are_added_up() {
+    fn concurrent_generators_are_added() {
         let part = |received: u64| {
             format!(
                 r#"{{"kind":"packets","way":"one_way","duration_s":2.0,"sent":100,"sent_bytes":6400,"sent_per_s":50.0,
@@ -174,12 +174,12 @@ mod tests {
         );
         assert_eq!(report.bytes_per_s, Some(9600.0));
         assert_eq!((report.latency, report.seconds.len()), (None, 0));
-        assert_eq!(report.distrust, ["w: m (bound: b)"]);
+        assert_eq!(report.invalid_reasons, ["w: m (bound: b)"]);
         assert!(read(&(part(90) + "rubbish")).is_err());
     }
 
     #[test]
-    fn without_a_count_of_what_came_it_is_said() {
+    fn missing_receive_count_is_noted() {
         let text = r#"{"kind":"packets","way":"one_way","duration_s":1.0,"sent":7,"sent_bytes":448,"sent_per_s":7.0}"#;
         let report = read(text).expect("a report");
         assert_eq!((report.requests, report.errors), (7, 0));

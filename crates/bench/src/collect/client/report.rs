@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::limits::{CLIENT_ROWS_MAX, CLIENT_WORDS_MAX, PERCENTILES_MAX};
+use crate::limits::{CLIENT_ROWS_MAX, CLIENT_WARNINGS_MAX, PERCENTILES_MAX};
 use crate::outcome::{Latency, PercentileValue, Second};
 use crate::scenario::{Counted, LatencyFrom};
 
@@ -30,7 +30,7 @@ pub struct ClientReport {
     /// Errors reported by the client, in its own words.
     pub warnings: Vec<String>,
     /// Reasons for which the client considers its own figures invalid.
-    pub distrust: Vec<String>,
+    pub invalid_reasons: Vec<String>,
     /// Peculiarities of this client that matter for its figures.
     pub notes: Vec<String>,
 }
@@ -60,7 +60,7 @@ impl ClientReport {
         cut(&mut self.seconds, CLIENT_ROWS_MAX, "rows", &mut self.notes);
         cut(
             &mut self.warnings,
-            CLIENT_WORDS_MAX,
+            CLIENT_WARNINGS_MAX,
             "warnings",
             &mut self.notes,
         );

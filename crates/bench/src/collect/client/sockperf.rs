@@ -1,26 +1,26 @@
 //! Output of sockperf: `ping-pong` and `under-load` with replies, and `throughput` without.
 
+use super::parsing::{after_prefix, amount, count, find, not_a_number, strip_ansi};
 use super::report::{ClientReport, latency};
-use super::words::{amount, behind, count, find, no_number, without_colours};
 use crate::scenario::Counted;
 
 const NAME: &str = "sockperf: ";
 const MEGABYTE: f64 = 1_048_576.0;
 
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
-    let text = without_colours(text).replace(NAME, "");
+    let text = strip_ansi(text).replace(NAME, "");
     match find(&text, "Summary: Message Rate is") {
         Some(rate) => one_way(&text, rate),
-        None => there_and_back(&text),
+        None => round_trip(&text),
     }
 }
 
-fn there_and_back(text: &str) -> Result<ClientReport, String> {
+fn round_trip(text: &str) -> Result<ClientReport, String> {
     // Latencies are those of the "valid" part, which excludes the warm-up and the last 50 ms.
-    let run = behind(text, "[Total Run]")?;
+    let run = after_prefix(text, "[Total Run]")?;
     let seconds = field(run, "RunTime=")?;
     let received = whole(run, "ReceivedMessages=")?;
-    let lost = behind(text, "# dropped messages =")?;
+    let lost = after_prefix(text, "# dropped messages =")?;
     let kinds = format!("# dropped messages = {lost}");
     let dropped = whole(&kinds, "# dropped messages = ")?;
     let disorder = ["# duplicated messages = ", "# out-of-order messages = "];
@@ -28,7 +28,7 @@ fn there_and_back(text: &str) -> Result<ClientReport, String> {
     let [duplicated, out_of_order] = disorder;
     let is_whole_round_trip = find(text, "Summary: Round trip is").is_some();
     if !is_whole_round_trip {
-        behind(text, "Summary: Latency is")?;
+        after_prefix(text, "Summary: Latency is")?;
     }
     let latency_words = match is_whole_round_trip {
         true => "latencies of sockperf are round trips here (--full-rtt)",
@@ -53,18 +53,20 @@ fn there_and_back(text: &str) -> Result<ClientReport, String> {
 }
 
 fn one_way(text: &str, rate: &str) -> Result<ClientReport, String> {
-    let words: Vec<&str> = behind(text, "Total of ")?.split_whitespace().collect();
+    let words: Vec<&str> = after_prefix(text, "Total of ")?
+        .split_whitespace()
+        .collect();
     let [sent, "messages", "sent", "in", seconds, "sec"] = words[..] else {
-        return Err(no_number("Total of", &words.join(" ")));
+        return Err(not_a_number("Total of", &words.join(" ")));
     };
     let first = |words: &str| words.split_whitespace().next().and_then(amount);
-    let rate = first(rate).ok_or_else(|| no_number("Message Rate", rate))?;
-    let bandwidth = behind(text, "Summary: BandWidth is")?;
-    let bandwidth = first(bandwidth).ok_or_else(|| no_number("BandWidth", bandwidth))?;
+    let rate = first(rate).ok_or_else(|| not_a_number("Message Rate", rate))?;
+    let bandwidth = after_prefix(text, "Summary: BandWidth is")?;
+    let bandwidth = first(bandwidth).ok_or_else(|| not_a_number("BandWidth", bandwidth))?;
     Ok(ClientReport {
         counted: Counted::Messages,
-        requests: count(sent).ok_or_else(|| no_number("Total of", sent))?,
-        duration_s: amount(seconds).ok_or_else(|| no_number("Total of", seconds))?,
+        requests: count(sent).ok_or_else(|| not_a_number("Total of", sent))?,
+        duration_s: amount(seconds).ok_or_else(|| not_a_number("Total of", seconds))?,
         rps: rate,
         bytes_per_s: Some(bandwidth * MEGABYTE),
         notes: vec![
@@ -80,7 +82,7 @@ fn field(line: &str, name: &str) -> Result<f64, String> {
         .split_once(name)
         .ok_or_else(|| format!("`{line}` has no `{name}`"))?;
     let word = rest.split([' ', ';']).next().unwrap_or_default();
-    amount(word).ok_or_else(|| no_number(name, word))
+    amount(word).ok_or_else(|| not_a_number(name, word))
 }
 
 fn whole(line: &str, name: &str) -> Result<u64, String> {
@@ -104,7 +106,7 @@ fn distribution(text: &str) -> Result<Distribution, String> {
         let (name, value) = row
             .split_once('=')
             .ok_or_else(|| format!("`{row}` has no `=`"))?;
-        let us = amount(value.trim()).ok_or_else(|| no_number(name, value))?;
+        let us = amount(value.trim()).ok_or_else(|| not_a_number(name, value))?;
         match name.split_whitespace().collect::<Vec<_>>()[..] {
             ["<MAX>", _] if max.is_some() => {
                 return Err(

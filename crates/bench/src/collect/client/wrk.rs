@@ -1,7 +1,7 @@
 //! Output of wrk, and the parts that wrk2 has in common with it.
 
+use super::parsing::{amount, bytes, count, not_a_number, seconds};
 use super::report::{ClientReport, counted_from, latency, sum};
-use super::words::{amount, bytes, count, no_number, seconds};
 use crate::scenario::LatencyFrom;
 
 /// Occurs only in the output of wrk2, a fork of wrk.
@@ -23,21 +23,21 @@ pub(super) fn totals(text: &str) -> Result<ClientReport, String> {
         match words[..] {
             [requests, "requests", "in", time, size, "read"] => {
                 let time = time.trim_end_matches(',');
-                report.requests = count(requests).ok_or_else(|| no_number(line, requests))?;
-                report.duration_s = seconds(time).ok_or_else(|| no_number(line, time))?;
-                let size = bytes(size).ok_or_else(|| no_number(line, size))?;
+                report.requests = count(requests).ok_or_else(|| not_a_number(line, requests))?;
+                report.duration_s = seconds(time).ok_or_else(|| not_a_number(line, time))?;
+                let size = bytes(size).ok_or_else(|| not_a_number(line, size))?;
                 report.bytes_per_s = Some(size / report.duration_s.max(1e-9));
                 has_totals = true;
             }
             ["Requests/sec:", rate] => {
-                report.rps = amount(rate).ok_or_else(|| no_number(line, rate))?;
+                report.rps = amount(rate).ok_or_else(|| not_a_number(line, rate))?;
                 has_rate = true;
             }
             ["Latency", average, _, largest, _] => {
                 (mean, max) = (seconds(average), seconds(largest));
             }
             ["Non-2xx", "or", "3xx", "responses:", responses] => {
-                let responses = count(responses).ok_or_else(|| no_number(line, responses))?;
+                let responses = count(responses).ok_or_else(|| not_a_number(line, responses))?;
                 report.errors = sum([report.errors, responses]);
                 report.warnings.push(line.to_owned());
             }
@@ -71,7 +71,7 @@ fn percentiles(text: &str) -> Result<Vec<(String, f64)>, String> {
         Some((percentile, time.trim()))
     });
     let read = |(percentile, time): (&str, &str)| {
-        let us = seconds(time).ok_or_else(|| no_number(percentile, time))? * 1e6;
+        let us = seconds(time).ok_or_else(|| not_a_number(percentile, time))? * 1e6;
         Ok((percentile.to_owned(), us))
     };
     rows.map(read).collect()

@@ -95,7 +95,7 @@ const USUAL: Simulated = Simulated {
 };
 
 #[test]
-fn an_unchanged_system_is_no_different_nineteen_times_of_twenty() {
+fn unchanged_system_shows_no_difference() {
     // The table of docs/compare.md: the ratio to the reference varies by 2.6 % from round to round on this machine, and
     // by these fractions of it on quieter ones.
     for (scale, rounds) in [(1.0, 60), (0.8, 50), (0.6, 30), (0.4, 20)] {
@@ -108,14 +108,14 @@ fn an_unchanged_system_is_no_different_nineteen_times_of_twenty() {
         assert!(
             20 * found.of_verdict(Verdict::NoDifference) >= 19 * REPETITIONS,
             "{scale}: {}",
-            found.says()
+            found.label()
         );
-        assert_eq!(changed(&found), 0, "{scale}: {}", found.says());
+        assert_eq!(changed(&found), 0, "{scale}: {}", found.label());
     }
 }
 
 #[test]
-fn five_per_cent_more_are_found_nine_times_of_ten() {
+fn five_percent_change_is_detected() {
     for (scale, rounds) in [(1.0, 30), (0.8, 20), (0.6, 15), (0.4, 10)] {
         let how = Simulated {
             scale,
@@ -126,14 +126,14 @@ fn five_per_cent_more_are_found_nine_times_of_ten() {
         assert!(
             10 * found.of_verdict(Verdict::Worse) >= 9 * REPETITIONS,
             "{scale}: {}",
-            found.says()
+            found.label()
         );
         assert_eq!(found.of_verdict(Verdict::Better), 0);
     }
 }
 
 #[test]
-fn nothing_is_claimed_of_an_unchanged_system_where_its_runs_are_worse_than_assumed() {
+fn noisier_runs_cause_no_false_verdicts() {
     for how in [
         Simulated { rounds: 9, ..USUAL },
         Simulated {
@@ -157,21 +157,21 @@ fn nothing_is_claimed_of_an_unchanged_system_where_its_runs_are_worse_than_assum
             0,
             "{} rounds: {}",
             how.rounds,
-            found.says()
+            found.label()
         );
     }
 }
 
 #[test]
-fn without_a_reference_nothing_is_claimed_either() {
+fn no_false_verdicts_without_reference() {
     let noise = noise();
     let mut random = Random::new(11);
     let mut side = || {
         let run = simulated(&mut random, &noise, USUAL, 1.0);
-        let rows = run.rows.entrants.into_iter().filter(|it| it.is_ours);
+        let rows = run.rows.variants.into_iter().filter(|it| it.is_ours);
         Run {
             rows: Rows {
-                entrants: rows.collect(),
+                variants: rows.collect(),
             },
             ..run
         }
@@ -181,7 +181,7 @@ fn without_a_reference_nothing_is_claimed_either() {
         only(&comparison).verdict
     });
     let found = Counts::of(verdicts);
-    assert_eq!(changed(&found), 0, "{}", found.says());
+    assert_eq!(changed(&found), 0, "{}", found.label());
 }
 
 /// Deviations of ours and of the reference in each round of the sources, as logarithms.
@@ -192,7 +192,7 @@ fn noise() -> Vec<(f64, f64)> {
         let run = Run::read(&runs.join(name)).expect("a committed run");
         let metric = Metric::parse(metric).expect("a metric");
         let sound = |variant: &str| {
-            let subject = crate::archive::Subject {
+            let subject = crate::archive::SeriesId {
                 work: work.into(),
                 point: String::new(),
                 variant: variant.into(),
@@ -200,7 +200,7 @@ fn noise() -> Vec<(f64, f64)> {
             run.rows
                 .of(&subject)
                 .expect("it is in the run")
-                .sound(&metric)
+                .usable_rounds(&metric)
         };
         let pairs = pairs(&sound(theirs), &sound(ours));
         let off = |side: fn(&(f64, f64)) -> f64| -> Vec<f64> {

@@ -1,6 +1,6 @@
 //! CPU use over time: a small chart for each set of CPUs that roles share.
 
-use onrush_chart::{Axis, Column, Line, Plot, Scale, Size, Stack, figure, legend_area};
+use onrush_chart::{Axis, Column, Line, LineChart, Scale, Size, Stack, figure, legend_area};
 use onrush_measure::compare::Rounds;
 
 use super::curves::time_axis;
@@ -120,7 +120,7 @@ fn chart(variant: &VariantOutcome, cpus: &[usize]) -> Option<String> {
     } else {
         Vec::new()
     };
-    let plot = Plot {
+    let plot = LineChart {
         title: format!("{}, {title}", variant.name),
         description: format!("{busy} on average"),
         x: Axis {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use onrush_chart::{
-    Axis, Line, Plot, Scale, Size, Stack, StripRow, figure, linear_ticks, log_ticks,
+    Axis, DotPlotRow, Line, LineChart, Scale, Size, Stack, figure, linear_ticks, log_ticks,
     percentile_ticks, plain_number, strip, tail, time_tick,
 };
 use onrush_measure::compare::Rounds;
@@ -43,7 +43,7 @@ fn rounds(work: &WorkOutcome, palette: &Palette) -> Vec<String> {
 
 fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<String> {
     let name = metric.name();
-    let rows: Vec<StripRow> = work
+    let rows: Vec<DotPlotRow> = work
         .variants
         .iter()
         .filter_map(|variant| {
@@ -55,7 +55,7 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
                 .collect();
             let values: Vec<f64> = rounds.iter().map(|(_, value)| *value).collect();
             let median = Rounds::of(&values)?.median;
-            Some(StripRow {
+            Some(DotPlotRow {
                 name: variant.name.clone(),
                 class: palette.class(&variant.name).to_owned(),
                 median,
@@ -80,7 +80,7 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
         Unit::Number => "number",
     };
     let title = capitalized(&metric.title());
-    let svg = strip(&title, unit, &rows, text);
+    let svg = dot_plot(&title, unit, &rows, text);
     Some(figure(
         &title,
         "a dot for each round that counts, a bar at the median",
@@ -114,7 +114,7 @@ fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
         Some(format!("{}: {} at {at}", line.name, time_text(us)))
     };
     let described: Vec<String> = lines.iter().filter_map(end).collect();
-    let plot = Plot {
+    let plot = LineChart {
         title: format!("{}: latency by percentile", work.title()),
         description: described.join("; "),
         x: Axis {
@@ -221,7 +221,7 @@ fn rate(work: &WorkOutcome, palette: &Palette) -> Option<String> {
         .variants
         .iter()
         .filter_map(|variant| {
-            let trial = variant.typical()?;
+            let trial = variant.median_trial()?;
             Some(format!("{}: {}", variant.name, number(trial.rps, "/s")))
         })
         .collect();
@@ -285,7 +285,7 @@ fn over_time(
         return None;
     }
     let y_ticks = linear_ticks(largest * 1.02, 4);
-    let plot = Plot {
+    let plot = LineChart {
         title: format!("{}: {} over time", work.title(), title.to_lowercase()),
         description: description.into(),
         x: time_axis(length, rounds),

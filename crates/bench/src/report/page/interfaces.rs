@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use onrush_chart::{
-    Axis, Line, Plot, Scale, Size, Stack, escape, figure, legend_mark, linear_ticks, plain_number,
+    Axis, Line, LineChart, Scale, Size, Stack, escape, figure, legend_mark, linear_ticks,
+    plain_number,
 };
 use onrush_measure::units;
 
@@ -48,7 +49,7 @@ fn chart(variant: &VariantOutcome, trial: &Trial, counted: &Counted) -> Option<S
     let ticks = linear_ticks(largest * 1.02, 4);
     let name = counted.name.to_lowercase();
     let legend = legend(&lines);
-    let plot = Plot {
+    let plot = LineChart {
         title: title(variant, trial, &format!("{name} per second")),
         description: format!("{name}: at most {}{}", (counted.text)(largest), lost(trial)),
         x: time_axis(trial.window_s, 1),

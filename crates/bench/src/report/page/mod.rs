@@ -1,15 +1,15 @@
 //! `report.html`: a single file with everything inline, which works offline.
 
-mod across;
-mod against_rate;
 mod cores;
 mod curves;
 mod interfaces;
+mod latency_by_rate;
 mod method;
 mod predicted;
 mod results;
 mod seconds;
 mod sweep;
+mod sweep_axis;
 mod window;
 
 mod palette;
@@ -20,10 +20,10 @@ use onrush_chart::escape;
 
 use self::palette::Palette;
 use self::results::{key_figures, results_table};
-use self::seconds::Room;
+use self::seconds::TrialBudget;
+use super::cumulative::cumulative_steps;
 use super::notes::notes;
 use super::number::number;
-use super::road::roads;
 use super::summary::machine;
 use super::table::{cost_parts, headline};
 use crate::environment::{Environment, cpu_list};
@@ -36,7 +36,7 @@ pub(super) fn html(outcome: &Outcome, environment: &Environment) -> String {
     let mut body = String::new();
     header(&mut body, outcome, environment, &palette);
     let _ = write!(body, "{}", results_table(outcome, &palette));
-    let mut room = Room::of_page();
+    let mut room = TrialBudget::of_page();
     let is_same = |a: &WorkOutcome, b: &WorkOutcome| a.name == b.name;
     for points in outcome.works.chunk_by(is_same) {
         section(&mut body, points, &palette, &mut room);
@@ -70,7 +70,9 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment, palet
     }
     let state = match (outcome.complete, outcome.quick) {
         (false, _) => "<b class=\"chip bad\">incomplete</b>",
-        (true, _) if !outcome.concludes() => "<b class=\"chip bad\">complete, no valid figure</b>",
+        (true, _) if !outcome.has_conclusive_figure() => {
+            "<b class=\"chip bad\">complete, no valid figure</b>"
+        }
         (true, true) => "<b class=\"chip\">quick run</b>",
         (true, false) => "<b class=\"chip good\">complete</b>",
     };
@@ -113,7 +115,7 @@ fn header(page: &mut String, outcome: &Outcome, environment: &Environment, palet
     page.push_str("</header>\n");
 }
 
-fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &mut Room) {
+fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &mut TrialBudget) {
     let first = &points[0];
     let count = |number: usize| onrush_measure::units::count(number as u64);
     let size = match points {
@@ -129,7 +131,7 @@ fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &
         let _ = writeln!(page, "<p class=\"about\">{}</p>", prose(&first.about));
     }
     page.push_str(&sweep::section(points, palette));
-    page.push_str(&road_tables(points, palette));
+    page.push_str(&cumulative_tables(points, palette));
     if let [only] = points {
         details_of(page, only, palette, room);
     } else {
@@ -144,8 +146,8 @@ fn section(page: &mut String, points: &[WorkOutcome], palette: &Palette, room: &
 }
 
 /// A table for each variant of a work with cumulative changes.
-fn road_tables(points: &[WorkOutcome], palette: &Palette) -> String {
-    let Some((title, roads)) = roads(points) else {
+fn cumulative_tables(points: &[WorkOutcome], palette: &Palette) -> String {
+    let Some((title, roads)) = cumulative_steps(points) else {
         return String::new();
     };
     let mut text = String::new();
@@ -176,7 +178,7 @@ fn road_tables(points: &[WorkOutcome], palette: &Palette) -> String {
     text
 }
 
-fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette, room: &mut Room) {
+fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette, room: &mut TrialBudget) {
     page.push_str(&legend(work, palette));
     page.push_str("<div class=\"grid3\">\n");
     for figure in curves::of_work(work, palette) {
@@ -187,7 +189,7 @@ fn details_of(page: &mut String, work: &WorkOutcome, palette: &Palette, room: &m
     page.push_str(&cpu_rows(work, palette));
     page.push_str(&seconds::section(work, palette, room));
     page.push_str(&profiles(work));
-    page.push_str(&trouble(work));
+    page.push_str(&notes_section(work));
 }
 
 /// Links to the flame graphs of each variant's trials, with paths relative to the page.
@@ -242,7 +244,7 @@ fn cpu_rows(work: &WorkOutcome, palette: &Palette) -> String {
     for variant in &work.variants {
         let charts = cores::charts(variant);
         let limited = |trial: &&Trial| !trial.limiter.sentence.is_empty() && !charts.is_empty();
-        let Some(trial) = variant.typical().filter(limited) else {
+        let Some(trial) = variant.median_trial().filter(limited) else {
             continue;
         };
         let _ = writeln!(
@@ -297,7 +299,7 @@ fn role_table(work: &WorkOutcome, palette: &Palette) -> String {
 }
 
 fn role_row(variant: &VariantOutcome, roles: &[Role], palette: &Palette) -> String {
-    let Some(trial) = variant.typical() else {
+    let Some(trial) = variant.median_trial() else {
         return String::new();
     };
     let metric = |name: &str| variant.metrics.get(name).map(|rounds| rounds.median);
@@ -331,7 +333,7 @@ fn role_row(variant: &VariantOutcome, roles: &[Role], palette: &Palette) -> Stri
     row
 }
 
-fn trouble(work: &WorkOutcome) -> String {
+fn notes_section(work: &WorkOutcome) -> String {
     let notes = notes(work);
     if notes.is_empty() {
         return String::new();
@@ -381,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keyboard_reaches_charts_and_tables_that_scroll_and_all_of_them_have_names() {
+    fn charts_and_tables_are_keyboard_accessible() {
         let page = page();
         for part in page.split("<svg class=\"chart").skip(1) {
             let tag = part.split("><title>").next().expect("a tag");
@@ -408,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_of_tables_say_what_they_are_of_and_headings_leave_no_step_out() {
+    fn table_headers_and_headings_are_accessible() {
         let page = page();
         for part in page
             .split("<th")

@@ -10,7 +10,7 @@ use super::super::csv;
 use super::palette::Palette;
 use crate::environment::Environment;
 use crate::outcome::Outcome;
-use crate::predict::check::Checked;
+use crate::predict::cross_validation::CrossValidated;
 use crate::predict::measured::{Measured, RunTexts};
 use crate::predict::series::leave_one_out;
 use crate::predict::text::{cells_of, median};
@@ -42,7 +42,7 @@ pub(super) fn section(outcome: &Outcome, environment: &Environment, palette: &Pa
     )
 }
 
-fn table_row(checked: &Checked<Measured>, palette: &Palette) -> String {
+fn table_row(checked: &CrossValidated<Measured>, palette: &Palette) -> String {
     let row = &checked.row;
     let mut text = format!(
         "<tr><th scope=\"row\"><i class=\"{}\"></i>{}</th><td class=\"text\">{}</td><td>{}</td>",
@@ -111,7 +111,7 @@ name = "onrush epoll"
     }
 
     #[test]
-    fn rows_that_others_predict_stand_beside_their_prediction() {
+    fn predicted_rows_are_listed() {
         let (outcome, environment) = run();
         let html = section(&outcome, &environment, &Palette::of(&outcome));
         assert!(html.contains("median error 0.0 % of 2 rows"), "{html}");
@@ -126,7 +126,7 @@ name = "onrush epoll"
     }
 
     #[test]
-    fn a_run_that_says_nothing_to_the_model_has_no_section() {
+    fn unpredictable_run_has_no_section() {
         let (mut outcome, environment) = run();
         outcome.works.truncate(1);
         let palette = Palette::of(&outcome);

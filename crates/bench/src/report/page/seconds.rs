@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use onrush_chart::{
-    Axis, Column, Heat, HeatCell, HeatGroup, HeatRow, Plot, Scale, Size, Stack, escape, figure,
+    Axis, Column, Heat, HeatCell, HeatGroup, HeatRow, LineChart, Scale, Size, Stack, escape, figure,
 };
 use onrush_measure::units;
 
@@ -16,18 +16,18 @@ use super::palette::Palette;
 use super::window::{seconds_text, span, title};
 use crate::environment::cpu_list;
 use crate::limits::{
-    CPUS_DRAWN_MAX, CPUS_OF_HOST_MAX, HEAT_ROWS_MAX, HEAT_ROWS_TOGETHER, ROUNDS_DRAWN_MAX,
+    CPUS_DRAWN_MAX, CPUS_OF_HOST_MAX, HEAT_ROWS_COMBINED_MAX, HEAT_ROWS_MAX, ROUNDS_DRAWN_MAX,
     TRIALS_DRAWN_MAX,
 };
 use crate::outcome::{CpuUse, Sample, Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::Role;
 
 /// Number of trials that still fit on the page.
-pub(super) struct Room(usize);
+pub(super) struct TrialBudget(usize);
 
-impl Room {
-    pub(super) fn of_page() -> Room {
-        Room(TRIALS_DRAWN_MAX)
+impl TrialBudget {
+    pub(super) fn of_page() -> TrialBudget {
+        TrialBudget(TRIALS_DRAWN_MAX)
     }
 
     fn take(&mut self) -> bool {
@@ -38,7 +38,7 @@ impl Room {
 }
 
 /// Charts of each variant's trials; empty without samples, or if the page is full.
-pub(super) fn section(work: &WorkOutcome, palette: &Palette, room: &mut Room) -> String {
+pub(super) fn section(work: &WorkOutcome, palette: &Palette, room: &mut TrialBudget) -> String {
     let mut body = String::new();
     let mut skipped = 0;
     for variant in &work.variants {
@@ -80,8 +80,12 @@ pub(super) fn section(work: &WorkOutcome, palette: &Palette, room: &mut Room) ->
 /// All trials of a variant with few of them, otherwise the one with the median rate.
 fn drawn(variant: &VariantOutcome) -> Vec<&Trial> {
     match variant.trials.len() {
-        ..=ROUNDS_DRAWN_MAX => variant.trials.iter().filter(|trial| trial.ran()).collect(),
-        _ => variant.typical().into_iter().collect(),
+        ..=ROUNDS_DRAWN_MAX => variant
+            .trials
+            .iter()
+            .filter(|trial| trial.has_metrics())
+            .collect(),
+        _ => variant.median_trial().into_iter().collect(),
     }
 }
 
@@ -127,7 +131,7 @@ fn areas(variant: &VariantOutcome, trial: &Trial, number: usize) -> String {
         false => format!("{} · {}", cpu_name(number), roles.join(", ")),
     };
     let busy = format!("{:.0} % busy", busy * 100.0);
-    let plot = Plot {
+    let plot = LineChart {
         title: title(variant, trial, &what),
         description: format!("{busy} on average"),
         x: Axis {
@@ -177,7 +181,7 @@ fn heat(variant: &VariantOutcome, trial: &Trial) -> String {
         Some(_) | None => "stronger: more; the largest at the end".to_owned(),
     };
     let rows: usize = groups.iter().map(|group| group.rows.len()).sum();
-    let maps: Vec<Vec<HeatGroup>> = match rows > HEAT_ROWS_TOGETHER {
+    let maps: Vec<Vec<HeatGroup>> = match rows > HEAT_ROWS_COMBINED_MAX {
         true => groups.into_iter().map(|group| vec![group]).collect(),
         false => vec![groups],
     };
@@ -332,7 +336,7 @@ mod tests {
         for variant in &mut outcome.works[0].variants {
             variant.trials.iter_mut().for_each(change);
         }
-        section(&outcome.works[0], &palette, &mut Room::of_page())
+        section(&outcome.works[0], &palette, &mut TrialBudget::of_page())
     }
 
     #[test]
@@ -401,7 +405,7 @@ mod tests {
     fn a_page_that_is_full_has_no_further_trial() {
         let outcome = outcome();
         let palette = Palette::of(&outcome);
-        let two = section(&outcome.works[0], &palette, &mut Room(2));
+        let two = section(&outcome.works[0], &palette, &mut TrialBudget(2));
         assert_eq!(two.matches("<h3").count(), 2);
         assert!(two.contains("1 trial more: see samples.csv"), "{two}");
     }

@@ -3,24 +3,24 @@
 use std::fmt::Write;
 
 use onrush_chart::{
-    Axis, Line, Plot, Scale, Size, Stack, escape, figure, legend_mark, linear_ticks, log_ticks,
-    plain_number,
+    Axis, Line, LineChart, Scale, Size, Stack, escape, figure, legend_mark, linear_ticks,
+    log_ticks, plain_number,
 };
 
 use onrush_measure::compare::Rounds;
 
 use super::super::number::number;
-use super::across::{Across, without};
-use super::against_rate;
 use super::curves::capitalized;
+use super::latency_by_rate;
 use super::palette::Palette;
+use super::sweep_axis::{SweepAxis, without};
 use crate::outcome::{VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Unit};
 use crate::verdict::counts;
 
 /// Legend and charts of the points of one work; empty for a work with one point.
 pub(super) fn section(points: &[WorkOutcome], palette: &Palette) -> String {
-    let Some(across) = Across::of(points) else {
+    let Some(across) = SweepAxis::of(points) else {
         return String::new();
     };
     let mut metrics: Vec<&str> = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn section(points: &[WorkOutcome], palette: &Palette) -> String {
         .filter_map(Metric::parse)
         .filter_map(|metric| chart(points, &across, &metric, palette))
         .collect();
-    let charts = charts + &against_rate::charts(points, &across, palette);
+    let charts = charts + &latency_by_rate::charts(points, &across, palette);
     if charts.is_empty() {
         return charts;
     }
@@ -44,7 +44,7 @@ pub(super) fn section(points: &[WorkOutcome], palette: &Palette) -> String {
     )
 }
 
-fn legend(points: &[WorkOutcome], across: &Across, palette: &Palette) -> String {
+fn legend(points: &[WorkOutcome], across: &SweepAxis, palette: &Palette) -> String {
     let mut text = String::from("<ul class=\"legend\">");
     let variants = points.first().map_or(&[][..], |work| &work.variants);
     let measured = variants.iter().filter(|variant| variant.left_out.is_none());
@@ -67,7 +67,7 @@ fn legend(points: &[WorkOutcome], across: &Across, palette: &Palette) -> String 
 
 fn chart(
     points: &[WorkOutcome],
-    across: &Across,
+    across: &SweepAxis,
     metric: &Metric,
     palette: &Palette,
 ) -> Option<String> {
@@ -97,7 +97,7 @@ fn chart(
         Unit::Microseconds => ", µs",
         Unit::Bytes => ", bytes",
     };
-    let plot = Plot {
+    let plot = LineChart {
         title: format!(
             "{}: {} by {}",
             points[0].name,
@@ -133,7 +133,12 @@ fn chart(
     ))
 }
 
-fn lines(points: &[WorkOutcome], across: &Across, metric: &Metric, palette: &Palette) -> Vec<Line> {
+fn lines(
+    points: &[WorkOutcome],
+    across: &SweepAxis,
+    metric: &Metric,
+    palette: &Palette,
+) -> Vec<Line> {
     let names = points.first().map_or(&[][..], |work| &work.variants);
     let mut lines = Vec::new();
     for VariantOutcome { name, .. } in names {
@@ -176,7 +181,7 @@ fn lines(points: &[WorkOutcome], across: &Across, metric: &Metric, palette: &Pal
     lines
 }
 
-fn described(lines: &[Line], across: &Across, metric: &Metric) -> String {
+fn described(lines: &[Line], across: &SweepAxis, metric: &Metric) -> String {
     let symbol = metric.unit().symbol();
     let line = |line: &Line| {
         let points = line.segments.iter().flatten();
@@ -222,7 +227,7 @@ mod tests {
             point("10", "a"),
             point("10", "b"),
         ]);
-        let across = Across::of(&points).expect("it is swept");
+        let across = SweepAxis::of(&points).expect("it is swept");
         assert_eq!(across.parameter, "connections");
         assert_eq!(across.places, [("10".into(), 10.0), ("1k".into(), 1_000.0)]);
         assert_eq!(across.scale, Scale::Log(10.0, 1_000.0));
@@ -240,7 +245,7 @@ mod tests {
             Point::default().with("io", "epoll"),
             Point::default().with("io", "io_uring"),
         ]);
-        let across = Across::of(&points).expect("it is swept");
+        let across = SweepAxis::of(&points).expect("it is swept");
         assert_eq!(across.axis().ticks.len(), 2);
         assert!(section(&points, &Palette::of(&outcome())).contains("io_uring"));
     }
@@ -254,12 +259,12 @@ mod tests {
         for point in &mut points {
             point.labels = vec!["mask".into()];
         }
-        let across = Across::of(&points).expect("it is swept");
+        let across = SweepAxis::of(&points).expect("it is swept");
         assert_eq!(across.places, [("0".into(), 0.0), ("3".into(), 1.0)]);
     }
 
     #[test]
-    fn cpus_that_follow_from_their_number_part_no_line() {
+    fn dependent_parameters_do_not_split_lines() {
         let at = |count: &str, cores: &str, io: &str| {
             Point::default()
                 .with("count", count)
@@ -272,7 +277,7 @@ mod tests {
             at("1", "0", "b"),
             at("2", "0,1", "b"),
         ]);
-        let across = Across::of(&points).expect("it is swept");
+        let across = SweepAxis::of(&points).expect("it is swept");
         assert_eq!(across.parameter, "count");
         let others: Vec<String> = across.others.iter().map(Point::to_string).collect();
         assert_eq!(others, ["io=a", "io=b"]);

@@ -2,8 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::super::agent_protocol::{Request, Response};
 use super::super::failure::{Try, failed};
-use super::super::wire::{Answer, Ask};
 use super::connection::Connection;
 use crate::environment::ClockOffset;
 use crate::limits::CLOCK_TRIPS;
@@ -13,8 +13,8 @@ pub(super) fn compare(connection: &Connection) -> Try<ClockOffset> {
     let mut trips = Vec::new();
     for _ in 0..CLOCK_TRIPS {
         let sent = now();
-        let Answer::Clock(there) = connection.ask_one(Ask::Clock)? else {
-            return failed(connection.strange());
+        let Response::Clock(there) = connection.request_one(Request::Clock)? else {
+            return failed(connection.unexpected_response());
         };
         trips.push((sent, there, now()));
     }

@@ -10,11 +10,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::super::agent_protocol::{
+    AgentLine, Hello, Request, RequestLine, Response, parse_line, read_line, write_line,
+};
 use super::super::child::last_lines;
 use super::super::failure::{Failure, Try, failed};
-use super::super::wire::{Answer, Ask, Asked, Hello, Said, hear, say, understand};
 use crate::limits::{
-    ANSWER_LINES_MAX, HEARTBEAT_EVERY, OUTPUT_TAIL_BYTES, SILENCE_MAX, STOP_WAIT_MAX,
+    HEARTBEAT_EVERY, OUTPUT_TAIL_BYTES, RESPONSE_LINES_MAX, SILENCE_MAX, STOP_WAIT_MAX,
 };
 use crate::scenario::Role;
 
@@ -31,7 +33,7 @@ pub(in crate::run) struct Connection {
 }
 
 struct Shared {
-    heard: Mutex<Heard>,
+    heard: Mutex<ReceivedState>,
     news: Condvar,
     input: Mutex<Option<ChildStdin>>,
     process: Mutex<Child>,
@@ -39,9 +41,9 @@ struct Shared {
     errors: PathBuf,
 }
 
-struct Heard {
+struct ReceivedState {
     last: Instant,
-    answers: BTreeMap<u64, Vec<Answer>>,
+    answers: BTreeMap<u64, Vec<Response>>,
     /// Ids of complete responses.
     whole: BTreeSet<u64>,
     /// Roles whose programs have ended and were not restarted.
@@ -62,7 +64,7 @@ impl Connection {
         errors: PathBuf,
     ) -> Connection {
         let shared = Arc::new(Shared {
-            heard: Mutex::new(Heard {
+            heard: Mutex::new(ReceivedState {
                 last: Instant::now(),
                 answers: BTreeMap::new(),
                 whole: BTreeSet::new(),
@@ -101,12 +103,12 @@ impl Connection {
     }
 
     /// Sends a request and waits for the complete response.
-    pub(in crate::run) fn ask(&self, ask: Ask) -> Try<Vec<Answer>> {
+    pub(in crate::run) fn request(&self, ask: Request) -> Try<Vec<Response>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         {
             let mut input = lock(&self.shared.input);
             if let Some(input) = &mut *input
-                && let Err(error) = say(input, &Asked { id, ask })
+                && let Err(error) = write_line(input, &RequestLine { id, ask })
             {
                 self.shared
                     .lose(&format!("its connection was closed ({error})"));
@@ -129,27 +131,27 @@ impl Connection {
     }
 
     /// Sends a request whose response has one part.
-    pub(in crate::run) fn ask_one(&self, ask: Ask) -> Try<Answer> {
-        let answer = self.ask(ask)?.pop();
-        answer.map_or_else(|| failed(self.strange()), Ok)
+    pub(in crate::run) fn request_one(&self, ask: Request) -> Try<Response> {
+        let answer = self.request(ask)?.pop();
+        answer.map_or_else(|| failed(self.unexpected_response()), Ok)
     }
 
     /// Sends a request whose response has no content.
-    pub(in crate::run) fn order(&self, ask: Ask) -> Try<()> {
-        match self.ask_one(ask)? {
-            Answer::Done => Ok(()),
-            _ => failed(self.strange()),
+    pub(in crate::run) fn request_done(&self, ask: Request) -> Try<()> {
+        match self.request_one(ask)? {
+            Response::Done => Ok(()),
+            _ => failed(self.unexpected_response()),
         }
     }
 
-    fn checked(&self, answers: Vec<Answer>) -> Try<Vec<Answer>> {
+    fn checked(&self, answers: Vec<Response>) -> Try<Vec<Response>> {
         match answers.last() {
-            Some(Answer::Refused(why)) => failed(format!("on host `{}`: {why}", self.name)),
+            Some(Response::Refused(why)) => failed(format!("on host `{}`: {why}", self.name)),
             _ => Ok(answers),
         }
     }
 
-    pub(in crate::run) fn strange(&self) -> String {
+    pub(in crate::run) fn unexpected_response(&self) -> String {
         format!(
             "the agent on host `{}` sent another response than expected",
             self.name
@@ -159,10 +161,10 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        let ask = Ask::End;
+        let ask = Request::End;
         if let Some(input) = &mut *lock(&self.shared.input) {
             // If this fails, the agent notices the end of its input.
-            let _ = say(input, &Asked { id: 0, ask });
+            let _ = write_line(input, &RequestLine { id: 0, ask });
         }
         lock(&self.shared.input).take();
         // The agent stops programs first, which may take time.
@@ -196,8 +198,8 @@ impl Shared {
 
     fn listen(&self, mut output: BufReader<ChildStdout>) {
         let why = loop {
-            match hear(&mut output) {
-                Ok(Some(line)) => match understand::<Said>(&line) {
+            match read_line(&mut output) {
+                Ok(Some(line)) => match parse_line::<AgentLine>(&line) {
                     Ok(said) => {
                         if let Err(why) = self.take(said) {
                             break why;
@@ -208,7 +210,7 @@ impl Shared {
                     }
                 },
                 Ok(None) => {
-                    break format!("its connection was closed; {}", last_words(&self.errors));
+                    break format!("its connection was closed; {}", output_tail(&self.errors));
                 }
                 Err(error) => break format!("its connection was closed ({error})"),
             }
@@ -216,18 +218,18 @@ impl Shared {
         self.lose(&why);
     }
 
-    fn take(&self, said: Said) -> Result<(), String> {
+    fn take(&self, said: AgentLine) -> Result<(), String> {
         let mut heard = lock(&self.heard);
         heard.last = Instant::now();
         match said {
-            Said::Beat => return Ok(()),
-            Said::Hello(_) => return Err("its agent was started again".into()),
-            Said::Ended(role) => {
+            AgentLine::Beat => return Ok(()),
+            AgentLine::Hello(_) => return Err("its agent was started again".into()),
+            AgentLine::Ended(role) => {
                 heard.ended.insert(role);
             }
-            Said::Answer { id, answer, more } => {
+            AgentLine::Answer { id, answer, more } => {
                 let parts = heard.answers.entry(id).or_default();
-                if parts.len() >= ANSWER_LINES_MAX {
+                if parts.len() >= RESPONSE_LINES_MAX {
                     return Err("its agent did not end".into());
                 }
                 parts.push(answer);
@@ -265,17 +267,17 @@ impl Shared {
             let Some(stream) = &mut *input else {
                 continue;
             };
-            let beat = Asked {
+            let beat = RequestLine {
                 id: 0,
-                ask: Ask::Beat,
+                ask: Request::Beat,
             };
             // The receiving thread reports errors of the connection.
-            let _ = say(stream, &beat);
+            let _ = write_line(stream, &beat);
         }
     }
 }
 
-pub(super) fn last_words(errors: &Path) -> String {
+pub(super) fn output_tail(errors: &Path) -> String {
     let mut bytes = Vec::new();
     if let Ok(mut file) = fs::File::open(errors) {
         let length = file.metadata().map_or(0, |found| found.len());

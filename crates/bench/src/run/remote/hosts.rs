@@ -5,16 +5,16 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::super::agent_protocol::{Request, Response};
 use super::super::failure::{Failure, Try};
 use super::super::interrupt::Interrupt;
-use super::super::wire::{Answer, Ask};
 use super::clock;
+use super::connect::{self, AccessMethod, Executable};
 use super::connection::Connection;
-use super::reach::{self, Copy, Way};
 use super::slurm::Allocation;
 use crate::environment::{ClockOffset, HostFacts};
 use crate::limits::CPUS_OF_HOST_MAX;
-use crate::placement::{Placement, Room, place};
+use crate::placement::{CpuAllotment, Placement, place};
 use crate::scenario::{Access, Experiment, Remote, RemoteHost, Role, Slurm, Variant};
 
 pub(in crate::run) struct Node {
@@ -61,7 +61,7 @@ impl Hosts {
             return hosts;
         }
         let allocated: Vec<&Slurm> = wanted.values().filter_map(|host| slurm(host)).collect();
-        let copy = Copy::of(onrush, scratch);
+        let copy = Executable::of(onrush, scratch);
         let allocation = match &copy {
             Ok(_) if !allocated.is_empty() => {
                 Allocation::of(&allocated, scratch, interrupt).map(Some)
@@ -76,7 +76,7 @@ impl Hosts {
                 return hosts;
             }
         };
-        let mut reaching = Reaching {
+        let mut reaching = HostConnector {
             copy,
             scratch,
             interrupt,
@@ -119,7 +119,7 @@ impl Hosts {
         &self,
         remote: &Remote,
         under_test: Role,
-        room: Room,
+        room: CpuAllotment,
     ) -> Placement {
         let mut placement = Placement::default();
         for (index, host) in remote.hosts.iter().enumerate() {
@@ -139,8 +139,8 @@ impl Hosts {
     pub(in crate::run) fn find(&self, host: &RemoteHost, command: &str) -> Result<(), String> {
         for node in self.nodes_of(&host.name) {
             let command = command.to_owned();
-            match node.connection.ask_one(Ask::Find { command }) {
-                Ok(Answer::Found(Some(_))) => {}
+            match node.connection.request_one(Request::Find { command }) {
+                Ok(Response::Found(Some(_))) => {}
                 Ok(_) => {
                     return Err(format!(
                         "it is not installed on host `{}`",
@@ -214,15 +214,15 @@ fn in_words(host: &RemoteHost) -> String {
 }
 
 /// State while connecting the machines of a run.
-struct Reaching<'a> {
-    copy: Copy,
+struct HostConnector<'a> {
+    copy: Executable,
     scratch: &'a Path,
     interrupt: &'a Interrupt,
     /// CPU offset of the last machine.
     first_cpu: usize,
 }
 
-impl Reaching<'_> {
+impl HostConnector<'_> {
     fn host(
         &mut self,
         host: &RemoteHost,
@@ -231,15 +231,15 @@ impl Reaching<'_> {
         let name = host.name.as_str();
         match (&host.access, allocation) {
             (Access::Local(address), _) => {
-                let way = reach::local_way(&self.copy);
+                let way = connect::local_access(&self.copy);
                 Ok(vec![self.node(name, &way, *address)?])
             }
             (Access::Ssh(ssh), _) => {
-                if let Some(missing) = reach::missing("ssh", "openssh-client") {
+                if let Some(missing) = connect::missing("ssh", "openssh-client") {
                     return Err(missing);
                 }
-                let way = reach::ssh_way(ssh, &self.copy);
-                Ok(vec![self.node(name, &way, reach::address(ssh)?)?])
+                let way = connect::ssh_access(ssh, &self.copy);
+                Ok(vec![self.node(name, &way, connect::address(ssh)?)?])
             }
             (Access::Slurm(slurm), Some(allocation)) => {
                 let mut nodes = Vec::new();
@@ -258,9 +258,9 @@ impl Reaching<'_> {
         }
     }
 
-    fn node(&mut self, name: &str, way: &Way, address: IpAddr) -> Result<Node, String> {
+    fn node(&mut self, name: &str, way: &AccessMethod, address: IpAddr) -> Result<Node, String> {
         let errors = self.scratch.join(format!("host-{name}.txt"));
-        let connection = reach::reach(name, way, &self.copy, &errors, self.interrupt)?;
+        let connection = connect::reach(name, way, &self.copy, &errors, self.interrupt)?;
         self.first_cpu += CPUS_OF_HOST_MAX;
         let Ok(clock) = clock::compare(&connection) else {
             return Err(connection.lost().unwrap_or_default());

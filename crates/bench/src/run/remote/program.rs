@@ -6,24 +6,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::child::{Ended, pinned};
+use super::super::agent_protocol::{ProgramStatus, Request, Response};
+use super::super::child::{UnsuccessfulExit, pinned};
 use super::super::failure::{Try, failed};
-use super::super::prepare::{Around, key, values};
+use super::super::prepare::{ProgramEnvironment, key, values};
 use super::super::subject::{Context, Subject};
-use super::super::wire::{Answer, Ask, Seen};
 use super::connection::Connection;
 use super::hosts::Node;
 use crate::placement::Placement;
 use crate::scenario::{Launch, Role, Values, render, target};
 
 /// The programs of a role, one on each of its machines. Dropping it stops them.
-pub(in crate::run) struct Distant {
+pub(in crate::run) struct RemoteProgram {
     pub(in crate::run) role: Role,
     nodes: Vec<Arc<Connection>>,
     is_stopped: bool,
 }
 
-impl Distant {
+impl RemoteProgram {
     pub(in crate::run) fn has_ended(&self) -> bool {
         self.nodes.iter().all(|node| node.has_ended(self.role))
     }
@@ -40,7 +40,7 @@ impl Distant {
     }
 
     /// The end of one program's output, preferably of one that has ended.
-    pub(in crate::run) fn last_words(&self) -> String {
+    pub(in crate::run) fn output_tail(&self) -> String {
         let ended = self.nodes.iter().find(|node| node.has_ended(self.role));
         let node = ended.or(self.nodes.first());
         let seen = node.and_then(|node| look(node, self.role, None).ok());
@@ -48,27 +48,27 @@ impl Distant {
     }
 
     /// The first unsuccessful exit. Lost hosts are reported elsewhere.
-    pub(in crate::run) fn failure(&self) -> Option<Ended> {
+    pub(in crate::run) fn failure(&self) -> Option<UnsuccessfulExit> {
         self.seen().find_map(|seen| seen.failure)
     }
 
-    pub(in crate::run) fn was_cut(&self) -> bool {
+    pub(in crate::run) fn was_truncated(&self) -> bool {
         self.seen().any(|seen| seen.was_cut)
     }
 
-    fn seen(&self) -> impl Iterator<Item = Seen> {
+    fn seen(&self) -> impl Iterator<Item = ProgramStatus> {
         let nodes = self.nodes.iter();
         nodes.filter_map(|node| look(node, self.role, None).ok())
     }
 
-    pub(in crate::run) fn texts(&self, ask: &Ask) -> Try<Vec<Option<String>>> {
+    pub(in crate::run) fn texts(&self, ask: &Request) -> Try<Vec<Option<String>>> {
         let text = |node: &Arc<Connection>| {
             let mut whole: Option<String> = None;
-            for answer in node.ask(ask.clone())? {
+            for answer in node.request(ask.clone())? {
                 match answer {
-                    Answer::Text(Some(piece)) => whole.get_or_insert_default().push_str(&piece),
-                    Answer::Text(None) => {}
-                    _ => return failed(node.strange()),
+                    Response::Text(Some(piece)) => whole.get_or_insert_default().push_str(&piece),
+                    Response::Text(None) => {}
+                    _ => return failed(node.unexpected_response()),
                 }
             }
             Ok(whole)
@@ -82,21 +82,21 @@ impl Distant {
         }
         for node in &self.nodes {
             // The agent of a lost host stops its programs by itself.
-            let _ = node.order(Ask::Stop { role: self.role });
+            let _ = node.request_done(Request::Stop { role: self.role });
         }
     }
 }
 
-impl Drop for Distant {
+impl Drop for RemoteProgram {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-fn look(node: &Connection, role: Role, port: Option<u16>) -> Try<Seen> {
-    match node.ask_one(Ask::Look { role, port })? {
-        Answer::Seen(seen) => Ok(seen),
-        _ => failed(node.strange()),
+fn look(node: &Connection, role: Role, port: Option<u16>) -> Try<ProgramStatus> {
+    match node.request_one(Request::Look { role, port })? {
+        Response::Seen(seen) => Ok(seen),
+        _ => failed(node.unexpected_response()),
     }
 }
 
@@ -110,9 +110,9 @@ pub(in crate::run) fn ports(
         let taken: Vec<u16> = ports.values().copied().collect();
         for node in context.hosts.nodes(subject.variant, *role) {
             let taken = taken.clone();
-            match node.connection.ask_one(Ask::Port { taken })? {
-                Answer::Port(port) => ports.insert(*role, port),
-                _ => return failed(node.connection.strange()),
+            match node.connection.request_one(Request::Port { taken })? {
+                Response::Port(port) => ports.insert(*role, port),
+                _ => return failed(node.connection.unexpected_response()),
             };
         }
     }
@@ -120,7 +120,7 @@ pub(in crate::run) fn ports(
 }
 
 /// Moves the agents to CPUs where they disturb no role of the trial.
-pub(in crate::run) fn step_aside(context: &Context<'_>, subject: &Subject<'_>) -> Try<()> {
+pub(in crate::run) fn pin_self(context: &Context<'_>, subject: &Subject<'_>) -> Try<()> {
     for host in subject
         .variant
         .remote
@@ -133,7 +133,7 @@ pub(in crate::run) fn step_aside(context: &Context<'_>, subject: &Subject<'_>) -
             let placement = Placement {
                 cpus: own.filter(|(_, cpus)| !cpus.is_empty()).collect(),
             };
-            node.connection.order(Ask::StepAside {
+            node.connection.request_done(Request::StepAside {
                 placement,
                 under_test: subject.under_test(),
             })?;
@@ -149,7 +149,7 @@ pub(in crate::run) fn launch(
     role: Role,
     ports: &BTreeMap<Role, u16>,
     length: Duration,
-) -> Try<Distant> {
+) -> Try<RemoteProgram> {
     let hosts = context.hosts;
     let nodes = hosts.nodes(subject.variant, role);
     if nodes.is_empty() {
@@ -169,7 +169,7 @@ pub(in crate::run) fn launch(
         context.environment.commands.insert(key, line.clone());
         lines.push(line);
     }
-    let mut distant = Distant {
+    let mut distant = RemoteProgram {
         role,
         nodes: Vec::new(),
         is_stopped: false,
@@ -177,7 +177,7 @@ pub(in crate::run) fn launch(
     for (node, line) in nodes.iter().zip(lines) {
         let connection = &node.connection;
         connection.forget(role);
-        connection.order(Ask::Start { role, line })?;
+        connection.request_done(Request::Start { role, line })?;
         distant.nodes.push(Arc::clone(connection));
     }
     Ok(distant)
@@ -189,7 +189,7 @@ fn around(
     role: Role,
     node: &Node,
     (index, count): (usize, usize),
-) -> Around {
+) -> ProgramEnvironment {
     let asked = target(role, || subject.variant.roles.contains_key(&Role::Proxy));
     let asked = context.hosts.nodes(subject.variant, asked);
     let home = &node.connection.hello.directory;
@@ -197,7 +197,7 @@ fn around(
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
     };
-    let mut around = Around {
+    let mut around = ProgramEnvironment {
         onrush: node.onrush(),
         bin_dir: home.clone(),
         directory: Path::new(home).join(role.name()),
@@ -225,7 +225,7 @@ fn files(
     (values, key): (&Values, &str),
 ) -> Try<()> {
     let connection = &node.connection;
-    connection.order(Ask::Directory { role })?;
+    connection.request_done(Request::Directory { role })?;
     let Some(program) = subject.program(context.experiment, role) else {
         return failed(format!("no program has the role {}", role.name()));
     };
@@ -238,11 +238,11 @@ fn files(
             .entry(entry)
             .or_insert(text.clone());
         let name = name.clone();
-        connection.order(Ask::Text { role, name, text })?;
+        connection.request_done(Request::Text { role, name, text })?;
     }
     for (name, size) in &program.sized_files {
         let (name, size) = (name.clone(), *size);
-        connection.order(Ask::Filling { role, name, size })?;
+        connection.request_done(Request::Filling { role, name, size })?;
     }
     Ok(())
 }
@@ -268,10 +268,10 @@ fn line(
         }
         Some(Launch::Command(command)) => {
             let mut command = filled(command);
-            let found = node.connection.ask_one(Ask::Find {
+            let found = node.connection.request_one(Request::Find {
                 command: command[0].clone(),
             })?;
-            if let Answer::Found(Some(file)) = found {
+            if let Response::Found(Some(file)) = found {
                 command[0] = file;
             }
             command

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use super::super::agent_protocol::Request;
 use super::super::failure::{Try, failed};
 use super::super::subject::Context;
-use super::super::wire::Ask;
-use super::program::Distant;
+use super::program::RemoteProgram;
 use crate::limits::OUTPUT_BYTES_MAX;
 
 /// Report file and output of a client.
@@ -17,10 +17,10 @@ pub(in crate::run) struct Texts {
 }
 
 /// Fetches both.
-pub(in crate::run) fn texts(context: &Context<'_>, client: &Distant) -> Try<Texts> {
+pub(in crate::run) fn texts(context: &Context<'_>, client: &RemoteProgram) -> Try<Texts> {
     let role = client.role;
-    let written = client.texts(&Ask::Report { role })?;
-    let printed = client.texts(&Ask::Output { role })?;
+    let written = client.texts(&Request::Report { role })?;
+    let printed = client.texts(&Request::Output { role })?;
     let printed = printed.into_iter().flatten().collect();
     let written = match <[_; 1]>::try_from(written) {
         Ok([one]) => one,

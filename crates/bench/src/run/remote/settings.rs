@@ -2,41 +2,41 @@
 
 use std::sync::Arc;
 
+use super::super::agent_protocol::{Request, Response, Setting};
 use super::super::failure::{Try, failed};
 use super::super::subject::{Context, Subject};
-use super::super::wire::{Answer, Ask, Setting};
 use super::connection::Connection;
 use super::hosts::Node;
 use crate::scenario::RemoteHost;
 
 /// Settings in effect. Dropping it restores the old values.
 #[derive(Default)]
-pub(in crate::run) struct Applied {
+pub(in crate::run) struct AppliedSettings {
     nodes: Vec<Arc<Connection>>,
     /// Description of the changes, with the old values.
     pub(in crate::run) words: Vec<String>,
 }
 
-impl Applied {
-    pub(in crate::run) fn set_back(&mut self) -> Try<()> {
+impl AppliedSettings {
+    pub(in crate::run) fn restore(&mut self) -> Try<()> {
         let mut outcome = Ok(());
         for node in self.nodes.drain(..) {
-            let one = node.order(Ask::SetBack);
+            let one = node.request_done(Request::SetBack);
             outcome = outcome.and(one);
         }
         outcome
     }
 }
 
-impl Drop for Applied {
+impl Drop for AppliedSettings {
     fn drop(&mut self) {
         // An agent that cannot be reached does it by itself.
-        let _ = self.set_back();
+        let _ = self.restore();
     }
 }
 
-pub(in crate::run) fn apply(context: &Context<'_>, subject: &Subject<'_>) -> Try<Applied> {
-    let mut applied = Applied::default();
+pub(in crate::run) fn apply(context: &Context<'_>, subject: &Subject<'_>) -> Try<AppliedSettings> {
+    let mut applied = AppliedSettings::default();
     let hosts = subject
         .variant
         .remote
@@ -50,7 +50,7 @@ pub(in crate::run) fn apply(context: &Context<'_>, subject: &Subject<'_>) -> Try
     Ok(applied)
 }
 
-fn apply_on(host: &RemoteHost, node: &Node, applied: &mut Applied) -> Try<()> {
+fn apply_on(host: &RemoteHost, node: &Node, applied: &mut AppliedSettings) -> Try<()> {
     let connection = &node.connection;
     if let Some(words) = &host.settings.tune {
         applied.nodes.push(Arc::clone(connection));
@@ -59,9 +59,9 @@ fn apply_on(host: &RemoteHost, node: &Node, applied: &mut Applied) -> Try<()> {
         applied
             .words
             .push(format!("({}) onrush tune apply {said}", host.name));
-        for answer in connection.ask(Ask::Tune { words })? {
-            let Answer::Text(Some(lines)) = answer else {
-                return failed(connection.strange());
+        for answer in connection.request(Request::Tune { words })? {
+            let Response::Text(Some(lines)) = answer else {
+                return failed(connection.unexpected_response());
             };
             let lines = lines.lines().filter(|line| !line.trim().is_empty());
             applied
@@ -82,12 +82,12 @@ fn apply_on(host: &RemoteHost, node: &Node, applied: &mut Applied) -> Try<()> {
             applied.nodes.push(Arc::clone(connection));
         }
         let value = value.clone();
-        let ask = Ask::Set {
+        let ask = Request::Set {
             setting,
             value: value.clone(),
         };
-        let Answer::Was(files) = connection.ask_one(ask)? else {
-            return failed(connection.strange());
+        let Response::Was(files) = connection.request_one(ask)? else {
+            return failed(connection.unexpected_response());
         };
         let words = files
             .into_iter()

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::super::child::{ends_with_us, nap};
+use super::super::agent_protocol::read_line;
+use super::super::child::{command_with_pdeathsig, sleep_until_at_most};
 use super::super::interrupt::Interrupt;
-use super::super::wire::hear;
-use super::connection::last_words;
-use super::reach::{Copy, Way, missing};
+use super::connect::{AccessMethod, Executable, missing};
+use super::connection::output_tail;
 use crate::limits::{
     ALLOCATION_WAIT_MAX, GREETING_LINES_MAX, HOSTS_MAX, NODES_MAX, POLL, STOP_WAIT_MAX,
 };
@@ -52,7 +52,7 @@ impl Allocation {
         let errors = scratch.join("salloc.txt");
         let file = File::create(&errors).map_err(|error| error.to_string())?;
         let options = hosts.first().map_or(&[][..], |slurm| &slurm.options);
-        let mut process = ends_with_us("salloc")
+        let mut process = command_with_pdeathsig("salloc")
             .arg(format!("--nodes={nodes}"))
             // Other jobs on the same node would distort the measurement.
             .arg("--exclusive")
@@ -79,7 +79,7 @@ impl Allocation {
         thread::spawn(move || {
             let mut output = BufReader::new(output);
             for _ in 0..GREETING_LINES_MAX {
-                let line = hear(&mut output).ok().flatten();
+                let line = read_line(&mut output).ok().flatten();
                 let is_end = line.is_none();
                 if sender.send(line).is_err() || is_end {
                     return;
@@ -88,14 +88,14 @@ impl Allocation {
         });
         let deadline = Instant::now() + ALLOCATION_WAIT_MAX;
         loop {
-            if interrupt.is_asked() {
+            if interrupt.is_requested() {
                 return Err("interrupted".into());
             }
             match receiver.recv_timeout(POLL) {
                 Ok(Some(line)) if line == "end" => return allocation.checked(nodes),
                 Ok(Some(line)) => allocation.take(&line),
                 Ok(None) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err(format!("salloc fails; {}", last_words(&errors)));
+                    return Err(format!("salloc fails; {}", output_tail(&errors)));
                 }
                 Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
                     let hours = ALLOCATION_WAIT_MAX.as_secs() / 3_600;
@@ -137,7 +137,7 @@ impl Allocation {
     }
 
     /// Way to a node: a job step that shares its resources with the programs that the agent starts.
-    pub(super) fn way(&self, node: &str, copy: &Copy) -> Way {
+    pub(super) fn way(&self, node: &str, copy: &Executable) -> AccessMethod {
         let job = format!("--jobid={}", self.job);
         let list = format!("--nodelist={node}");
         let words = [
@@ -155,7 +155,7 @@ impl Allocation {
             "-c",
             &copy.script(),
         ];
-        Way {
+        AccessMethod {
             line: words.map(String::from).into(),
             condition: format!("`srun --nodelist={node} true` works"),
         }
@@ -179,7 +179,7 @@ impl Allocation {
             if Instant::now() >= deadline {
                 return false;
             }
-            nap(POLL, deadline);
+            sleep_until_at_most(POLL, deadline);
         }
         true
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::super::agent_protocol::{ClosedWindow, Request, Response};
 use super::super::failure::{Try, failed};
 use super::super::subject::{Context, Subject};
-use super::super::wire::{Answer, Ask, Closed};
 use super::clock;
 use super::connection::Connection;
 use crate::collect::sampler::Window;
@@ -55,7 +55,9 @@ impl RemoteWindow {
             let on_it = running.iter().filter(|role| machine.roles.contains(role));
             let roles = on_it.copied().collect();
             let collect = subject.variant.collect;
-            machine.connection.order(Ask::Open { roles, collect })?;
+            machine
+                .connection
+                .request_done(Request::Open { roles, collect })?;
         }
         Ok(RemoteWindow { machines })
     }
@@ -63,7 +65,7 @@ impl RemoteWindow {
     pub(in crate::run) fn join(&self, role: Role) -> Try<()> {
         for machine in &self.machines {
             if machine.roles.contains(&role) {
-                machine.connection.order(Ask::Join { role })?;
+                machine.connection.request_done(Request::Join { role })?;
             }
         }
         Ok(())
@@ -77,15 +79,15 @@ impl RemoteWindow {
         for machine in self.machines {
             let mut rows = Vec::new();
             let mut closed = None;
-            for answer in machine.connection.ask(Ask::Close)? {
+            for answer in machine.connection.request(Request::Close)? {
                 match answer {
-                    Answer::Row(row) => rows.push(*row),
-                    Answer::Window(window) => closed = Some(*window),
-                    _ => return failed(machine.connection.strange()),
+                    Response::Row(row) => rows.push(*row),
+                    Response::Window(window) => closed = Some(*window),
+                    _ => return failed(machine.connection.unexpected_response()),
                 }
             }
             let Some(closed) = closed else {
-                return failed(machine.connection.strange());
+                return failed(machine.connection.unexpected_response());
             };
             parts.push(Part {
                 label: machine.label,
@@ -106,7 +108,7 @@ struct Part {
     ahead_s: f64,
     has_client: bool,
     rows: Vec<Sample>,
-    closed: Closed,
+    closed: ClosedWindow,
 }
 
 /// Merges windows. The result has the start and the length of the client's window.
@@ -236,7 +238,7 @@ mod tests {
             ahead_s,
             has_client: label.is_some(),
             rows: vec![row],
-            closed: Closed {
+            closed: ClosedWindow {
                 opened_at,
                 ksoftirqd: vec![0.25],
                 window,
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_hosts_with_wrong_clocks_come_on_the_time_line_of_the_client() {
+    fn clock_offsets_are_corrected() {
         // The server's clock is one hour ahead, and its window was opened half a second before the client's.
         let window = together(vec![
             part(None, 10_000, 4_600.0, 3_600.0),

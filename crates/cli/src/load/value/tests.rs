@@ -107,10 +107,10 @@ const COUNTS: [Reader; 4] = [
 
 const SIZES: [Reader; 4] = [
     ("a flag for values of memcached", |text| {
-        shown(memcached::sizes::Sizes::of_values(text))
+        shown(memcached::sizes::LengthDistribution::of_values(text))
     }),
     ("a flag for datagrams", |text| {
-        shown(packets::size::Sizes::parse(text).map(|sizes| sizes.only()))
+        shown(packets::size::Sizes::parse(text).map(|sizes| sizes.constant()))
     }),
     ("a key of a configuration", |text| {
         let file = format!("request_body_max = {text:?}");

@@ -11,19 +11,19 @@ use onrush_tls::{Connector, Transport};
 use crate::limits::{CONNECT_AHEAD, CONNECT_TIMEOUT};
 use crate::pace::gate::Signal;
 use crate::pace::wall_clock::WallTime;
-use crate::plan::reach::Way;
+use crate::plan::reach::ConnectionSource;
 use crate::plan::{Connecting, Plan};
 use crate::protocol::failure::NotConnected;
-use crate::record::{Record, Took};
+use crate::record::{ConnectTime, Record};
 
 pub(crate) struct Dialer {
     core: Core,
     plan: Arc<Plan>,
-    way: Way,
+    way: ConnectionSource,
     timeout: Duration,
     /// Connections still to be established before the start, and the signal that there are none left.
-    opening: Cell<usize>,
-    opened: Signal,
+    connecting_before_start: Cell<usize>,
+    connected_before_start: Signal,
 }
 
 impl Dialer {
@@ -38,17 +38,17 @@ impl Dialer {
         Dialer {
             core: core.clone(),
             plan: Arc::clone(plan),
-            way: Way::new(plan, core.id(), address),
+            way: ConnectionSource::new(plan, core.id(), address),
             timeout: options.timeout.min(CONNECT_TIMEOUT),
-            opening: Cell::new(if is_before { connections } else { 0 }),
-            opened: Signal::default(),
+            connecting_before_start: Cell::new(if is_before { connections } else { 0 }),
+            connected_before_start: Signal::default(),
         }
     }
 
     /// Waits until the connections that are due before the start are established or have failed.
-    pub(crate) async fn opened(&self) {
-        if self.opening.get() > 0 {
-            self.opened.given().await;
+    pub(crate) async fn connected_before_start(&self) {
+        if self.connecting_before_start.get() > 0 {
+            self.connected_before_start.wait().await;
         }
     }
 
@@ -82,9 +82,10 @@ impl Dialer {
         if self.plan.options.connecting == Connecting::AtStart {
             return;
         }
-        self.opening.set(self.opening.get() - 1);
-        if self.opening.get() == 0 {
-            self.opened.give();
+        self.connecting_before_start
+            .set(self.connecting_before_start.get() - 1);
+        if self.connecting_before_start.get() == 0 {
+            self.connected_before_start.set();
         }
     }
 
@@ -111,7 +112,7 @@ impl Dialer {
             None => Transport::plain(stream),
             // Boxed, since connections without TLS do not need it.
             Some(connector) => {
-                Box::pin(self.shake_hands(record, stream, connector, deadline)).await?
+                Box::pin(self.handshake(record, stream, connector, deadline)).await?
             }
         };
         record.borrow_mut().connected(took);
@@ -120,17 +121,17 @@ impl Dialer {
 
     /// Returns how long an operation took that began at `begin` and has just completed. Its completion may have been
     /// noticed late, because of the previous turn and the work done in this one.
-    fn took_since(&self, begin: Instant) -> Took {
+    fn took_since(&self, begin: Instant) -> ConnectTime {
         let now = self.core.now_exact();
         let all_ns = now.nanoseconds_since(begin);
         let late = self.core.lateness().as_nanos() as u64 + now.nanoseconds_since(self.core.now());
-        Took {
+        ConnectTime {
             all_ns,
             own_ns: late.min(all_ns),
         }
     }
 
-    async fn shake_hands(
+    async fn handshake(
         &self,
         record: &RefCell<Record>,
         stream: Stream,
@@ -142,7 +143,7 @@ impl Dialer {
         let transport = Transport::connect(stream, connector, name, deadline).await?;
         let took = self.took_since(begin);
         if let Some(info) = transport.info() {
-            record.borrow_mut().shaken(&info, took);
+            record.borrow_mut().handshake_done(&info, took);
             if self.plan.protocol.is_http2() && info.protocol.as_deref() != Some(b"h2") {
                 return Err(NotConnected::NoHttp2(info.protocol.clone()));
             }

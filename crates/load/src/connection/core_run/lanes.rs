@@ -15,14 +15,14 @@ impl CoreRun {
     /// Returns the concurrent requests of each socket.
     pub(crate) fn lanes(&self) -> Lanes {
         Lanes {
-            count: self.plan.lanes(),
+            count: self.plan.concurrency(),
             ids: ids_of(self.plan.options.connections as u64),
         }
     }
 
     /// Returns the number of concurrent requests of each connection.
     pub(crate) fn lanes_of_connection(&self) -> usize {
-        self.plan.lanes()
+        self.plan.concurrency()
     }
 
     pub(crate) fn kind_of(&self, number: u64) -> usize {

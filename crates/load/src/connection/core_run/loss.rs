@@ -5,11 +5,11 @@ use onrush_http::http2::code::Code;
 use onrush_tls::Transport;
 
 use super::CoreRun;
-use super::supply::Waiting;
+use super::supply::PendingRequests;
 use crate::connection::http2::Untouched;
 use crate::connection::work::Work;
-use crate::limits::http2::VAIN_CONNECTIONS_MAX;
-use crate::protocol::failure::{Failure, Lost, NotConnected};
+use crate::limits::http2::GOAWAY_RETRIES_MAX;
+use crate::protocol::failure::{Failure, NoResponse, NotConnected};
 use crate::record::Record;
 
 impl CoreRun {
@@ -20,26 +20,26 @@ impl CoreRun {
     }
 
     /// Counts the end of a connection and its requests without a response.
-    pub(crate) fn closed(&self, stream: &Transport, work: &mut Work, end: Result<(), Lost>) {
+    pub(crate) fn closed(&self, stream: &Transport, work: &mut Work, end: Result<(), NoResponse>) {
         if self.is_over() {
             // A connection that ends after the run counts as open during the run, and its requests as unfinished.
-            return self.supply.leave(work);
+            return self.supply.give_up(work);
         }
         self.recorder.disconnected(stream, work);
         let mut record = self.recorder.record.borrow_mut();
         let failure = match end {
             Ok(()) if work.due == 0 => return,
             // No request was sent.
-            Err(Lost::Unwritten) => return,
+            Err(NoResponse::Unwritten) => return,
             // No request was sent, and bytes followed the last response.
-            Err(Lost::Unasked) => return record.unasked(),
+            Err(NoResponse::Unasked) => return record.excess_bytes(),
             _ if self.may_repeat(stream, work, &end) => {
                 record.resent += work.due;
                 return;
             }
-            Ok(()) => Failure::ClosedUnanswered,
+            Ok(()) => Failure::ClosedBeforeResponse,
             Err(lost) => {
-                if let Lost::Refused(reason) = lost {
+                if let NoResponse::Refused(reason) = lost {
                     record.protocol_error = Some(reason);
                 }
                 Failure::of_lost(lost)
@@ -49,28 +49,32 @@ impl CoreRun {
             return record.count(failure, 1);
         }
         drop(record);
-        self.unanswered_for(work, failure);
+        self.fail(work, failure);
     }
 
     /// Records the requests of `work` as failed with `failure`; they are no longer awaited.
-    pub(crate) fn unanswered_for(&self, work: &mut Work, failure: Failure) {
+    pub(crate) fn fail(&self, work: &mut Work, failure: Failure) {
         if self.is_over() {
-            return self.supply.leave(work);
+            return self.supply.give_up(work);
         }
         let mut record = self.recorder.record.borrow_mut();
         record.failed(failure, work.due);
         self.note_unanswered(&mut record, work, work.due);
         drop(record);
-        self.supply.landed(work, work.due);
+        self.supply.completed(work, work.due);
     }
 
     /// Records the waits of `requests` requests of `work` that ended without a response.
     pub(super) fn note_unanswered(&self, record: &mut Record, work: &Work, requests: u64) {
-        self.add_wait(record, Waiting::new(work, requests), self.core.now_exact());
+        self.add_wait(
+            record,
+            PendingRequests::new(work, requests),
+            self.core.now_exact(),
+        );
     }
 
     /// Records a wait that ends at `now`, if a response to its requests would have been measured.
-    pub(super) fn add_wait(&self, record: &mut Record, waiting: Waiting, now: Instant) {
+    pub(super) fn add_wait(&self, record: &mut Record, waiting: PendingRequests, now: Instant) {
         if waiting.start < self.recorder.measured_from() {
             return;
         }
@@ -86,26 +90,30 @@ impl CoreRun {
         if !self.is_over() {
             self.recorder.record.borrow_mut().protocol_error = Some(reason);
         }
-        self.unanswered_for(work, Failure::Protocol);
+        self.fail(work, Failure::Protocol);
     }
 
     /// Handles a GOAWAY that excludes the request of `work` from processing. The request is sent again, even if it is
     /// not idempotent, unless the code is an error or it has happened too often or for too long.
-    pub(crate) fn untouched(&self, work: &mut Work, untouched: Untouched) {
-        let Untouched { code, vain, sent } = untouched;
-        if code != Code::NO_ERROR || vain >= VAIN_CONNECTIONS_MAX {
-            return self.cancelled(work, Failure::GoneAway, code);
+    pub(crate) fn unprocessed(&self, work: &mut Work, untouched: Untouched) {
+        let Untouched {
+            code,
+            failed_connections: vain,
+            sent,
+        } = untouched;
+        if code != Code::NO_ERROR || vain >= GOAWAY_RETRIES_MAX {
+            return self.cancelled(work, Failure::GoAway, code);
         }
         if self.core.now_exact() >= sent + self.timeout {
-            return self.unanswered_for(work, Failure::Timeout);
+            return self.fail(work, Failure::Timeout);
         }
-        self.sent_in_vain(work);
+        self.count_resent(work);
     }
 
     /// Counts the request of `work`, which the server did not process and which is sent again.
-    fn sent_in_vain(&self, work: &mut Work) {
+    fn count_resent(&self, work: &mut Work) {
         if self.is_over() {
-            return self.supply.leave(work);
+            return self.supply.give_up(work);
         }
         self.recorder.record.borrow_mut().resent += work.due;
     }
@@ -116,7 +124,7 @@ impl CoreRun {
         if !self.is_over() {
             self.recorder.record.borrow_mut().refused += work.due;
         }
-        self.sent_in_vain(work);
+        self.count_resent(work);
     }
 
     /// Records the requests of `work` as failed with `failure` and the server's error code.
@@ -124,11 +132,11 @@ impl CoreRun {
         if !self.is_over() {
             self.recorder.record.borrow_mut().cancelled = Some(code);
         }
-        self.unanswered_for(work, failure);
+        self.fail(work, failure);
     }
 
     /// Counts invalid bytes on a connection without outstanding requests.
-    pub(crate) fn broke(&self, reason: &'static str) {
+    pub(crate) fn invalid_bytes(&self, reason: &'static str) {
         if !self.is_over() {
             let mut record = self.recorder.record.borrow_mut();
             record.protocol_error = Some(reason);
@@ -137,43 +145,49 @@ impl CoreRun {
     }
 
     /// Counts bytes after the response that was just recorded.
-    pub(crate) fn unasked(&self) {
+    pub(crate) fn unexpected_bytes(&self) {
         if !self.is_over() {
-            self.recorder.record.borrow_mut().unasked();
+            self.recorder.record.borrow_mut().excess_bytes();
         }
     }
 
     /// Whether the due requests may be sent again after `end`: the server cannot have read them, and they are
     /// idempotent.
-    fn may_repeat(&self, stream: &Transport, work: &Work, end: &Result<(), Lost>) -> bool {
+    fn may_repeat(&self, stream: &Transport, work: &Work, end: &Result<(), NoResponse>) -> bool {
         let protocol = &self.plan.protocol;
         let mut numbers = work.number..work.number + work.due;
-        self.is_unread(stream, work, end)
+        self.was_not_received(stream, work, end)
             && numbers.all(|number| protocol.kind(protocol.kind_of(number)).is_repeatable)
     }
 
     /// Whether the server cannot have read the due requests.
-    pub(super) fn is_unread(
+    pub(super) fn was_not_received(
         &self,
         stream: &Transport,
         work: &Work,
-        end: &Result<(), Lost>,
+        end: &Result<(), NoResponse>,
     ) -> bool {
         match end {
             // The server did not process requests pipelined after one whose response has `Connection: close` (RFC 9112
             // section 9.6).
             Ok(()) => true,
             // The kernel did not accept the batch; since it is small, no part of it was sent.
-            Err(Lost::Failed(error)) if error.op == Op::Send && !self.sends_much() => {
+            Err(NoResponse::Failed(error))
+                if error.op == Op::Send && !self.may_exceed_buffers() =>
+            {
                 work.is_kept() && error.kind == Kind::Os(Errno::PIPE)
             }
-            Err(Lost::Ended) => work.is_kept() && work.is_unread(stream),
-            Err(Lost::Failed(error)) => {
+            Err(NoResponse::Ended) => work.is_kept() && work.was_not_received(stream),
+            Err(NoResponse::Failed(error)) => {
                 let has_ended = error.kind == Kind::Os(Errno::PIPE);
-                work.is_kept() && has_ended && work.is_unread(stream)
+                work.is_kept() && has_ended && work.was_not_received(stream)
             }
             Err(
-                Lost::Unwritten | Lost::Unasked | Lost::Broken(_) | Lost::Cut | Lost::Refused(_),
+                NoResponse::Unwritten
+                | NoResponse::Unasked
+                | NoResponse::Broken(_)
+                | NoResponse::Cut
+                | NoResponse::Refused(_),
             ) => false,
         }
     }

@@ -11,7 +11,7 @@ impl CoreRun {
     }
 
     /// Counts the bytes of requests that the kernel has accepted.
-    pub(crate) fn taken(&self, work: &Work) {
+    pub(crate) fn accepted(&self, work: &Work) {
         if !self.is_over() {
             self.recorder.record.borrow_mut().tally.bytes += work.bytes();
         }

@@ -60,7 +60,7 @@ impl Recorder {
             record: RefCell::new(Record::of_plan(plan)),
             measured_from: Cell::default(),
             skips_first: plan.options.skip_first,
-            lanes: plan.lanes(),
+            lanes: plan.concurrency(),
             last_response: Cell::default(),
             before: Cell::default(),
             second: Cell::new(0),
@@ -124,7 +124,7 @@ impl Recorder {
     /// Returns what was measured since the last call, and continues with `empty`.
     pub(crate) fn take_times(&self, empty: Box<Times>) -> Box<Times> {
         let mut record = self.record.borrow_mut();
-        record.settle();
+        record.flush_times();
         std::mem::replace(&mut record.times, empty)
     }
 

@@ -14,8 +14,8 @@ use crate::pace::arrivals::Share;
 use crate::pace::stop::Budget;
 use crate::pace::{self, Pace, Schedule};
 use crate::plan::Plan;
-use crate::requests::request::Last;
-pub(super) use outstanding::Waiting;
+use crate::requests::request::LastRequest;
+pub(super) use outstanding::PendingRequests;
 use source::Source;
 
 pub(crate) struct Supply {
@@ -35,7 +35,7 @@ pub(crate) struct Supply {
     /// Requests taken without a response or failure.
     in_flight: Cell<u64>,
     /// The same of each connection.
-    waiting: Box<[Cell<Waiting>]>,
+    waiting: Box<[Cell<PendingRequests>]>,
     /// Requests that were due and never sent, of connections with their own rate.
     missed: Cell<u64>,
     /// No request is started any more.
@@ -46,7 +46,7 @@ impl Supply {
     pub(super) fn new(core: &Core, plan: &Plan, connections: usize) -> Supply {
         let options = &plan.options;
         let per_connection = options.requests_per_connection.unwrap_or(u64::MAX);
-        let turn = plan.turn();
+        let turn = plan.batch_size();
         let now = core.now_exact();
         Supply {
             core: core.clone(),
@@ -102,8 +102,8 @@ impl Supply {
 
     pub(crate) fn missed(&self) -> u64 {
         match &self.source {
-            Source::Open(dispatch) => dispatch.missed(),
-            Source::Closed | Source::Think(..) | Source::Own => self.missed.get(),
+            Source::Open(dispatch) => dispatch.skipped(),
+            Source::Closed | Source::Think(..) | Source::PerConnection => self.missed.get(),
         }
     }
 
@@ -117,7 +117,7 @@ impl Supply {
             // They were sent without success before, and keep their intended start.
             return true;
         }
-        if work.rest > 0 {
+        if work.remaining > 0 {
             self.take_rest(work, responses);
             return true;
         }
@@ -146,14 +146,14 @@ impl Supply {
                 work.start = turn.start;
                 work.number = turn.number * self.turn;
                 // Until now the turn was delayed by the lack of an idle connection, or by the generator.
-                work.own = match turn.was_awaited {
+                work.own_delay = match turn.had_idle_connection {
                     true => now.nanoseconds_since(turn.start),
                     false => 0,
                 };
                 work.ready = *now;
                 turn.count
             }
-            Source::Own => {
+            Source::PerConnection => {
                 let schedule = &self.schedules[work.index as usize];
                 let before = *now;
                 work.start = schedule.get().peek();
@@ -164,7 +164,7 @@ impl Supply {
                 let mut next = schedule.get();
                 next.next();
                 schedule.set(next);
-                work.own = now.nanoseconds_since(work.start.max(before));
+                work.own_delay = now.nanoseconds_since(work.start.max(before));
                 work.ready = *now;
                 self.turn
             }
@@ -174,8 +174,8 @@ impl Supply {
 
     /// Takes the rest of a turn that exceeded the limit of requests per connection.
     fn take_rest(&self, work: &mut Work, responses: u64) {
-        work.due = work.rest.min(self.per_connection - responses);
-        work.rest -= work.due;
+        work.due = work.remaining.min(self.per_connection - responses);
+        work.remaining -= work.due;
         work.written = Instant::default();
         work.is_sent = false;
     }
@@ -194,7 +194,7 @@ impl Supply {
             work.number = (self.share.first + taken * self.share.stride) * self.turn;
         }
         if matches!(self.source, Source::Closed | Source::Think(..)) {
-            (work.own, work.ready) = (now.nanoseconds_since(work.start), now);
+            (work.own_delay, work.ready) = (now.nanoseconds_since(work.start), now);
         }
         (work.is_first, work.is_sent) = (false, false);
         work.written = Instant::default();
@@ -207,34 +207,34 @@ impl Supply {
         self.in_flight.set(self.in_flight.get() + granted);
         self.sent.set(self.sent.get() + granted);
         work.due = granted.min(self.per_connection - responses);
-        work.rest = granted - work.due;
+        work.remaining = granted - work.due;
         self.note_waiting(work);
         granted > 0
     }
 
     /// Sets the start of `work` when a connection is available at `now`: in a closed loop, a request starts with its
     /// connection.
-    pub(crate) fn starts(&self, work: &mut Work, now: Instant) {
+    pub(crate) fn start(&self, work: &mut Work, now: Instant) {
         work.connected();
         work.ready = work.ready.max(now);
         match self.source {
             Source::Closed | Source::Think(..) if !work.is_sent => work.start = now,
-            Source::Closed | Source::Think(..) | Source::Open(_) | Source::Own => {}
+            Source::Closed | Source::Think(..) | Source::Open(_) | Source::PerConnection => {}
         }
         self.note_waiting(work);
     }
 
     /// Returns whether the request with this number on its connection is the last one that the connection may carry.
-    pub(crate) fn is_last(&self, requests_of_connection: u64) -> Last {
+    pub(crate) fn is_last(&self, requests_of_connection: u64) -> LastRequest {
         if requests_of_connection >= self.per_connection {
-            Last::Yes
+            LastRequest::Yes
         } else {
-            Last::No
+            LastRequest::No
         }
     }
 
     /// Records that `requests` requests of `work` have a response or have failed.
-    pub(crate) fn landed(&self, work: &mut Work, requests: u64) {
+    pub(crate) fn completed(&self, work: &mut Work, requests: u64) {
         work.due -= requests;
         self.note_waiting(work);
         let in_flight = self.in_flight.get() - requests;
@@ -246,8 +246,8 @@ impl Supply {
     }
 
     /// Gives up the due requests of `work`; their waits remain recorded.
-    pub(super) fn leave(&self, work: &mut Work) {
-        let left = std::mem::take(&mut work.due) + std::mem::take(&mut work.rest);
+    pub(super) fn give_up(&self, work: &mut Work) {
+        let left = std::mem::take(&mut work.due) + std::mem::take(&mut work.remaining);
         self.in_flight.set(self.in_flight.get() - left);
         if self.in_flight.get() == 0 && self.is_over.get() {
             self.core.stop(Duration::ZERO);

@@ -23,7 +23,7 @@ pub(super) struct Lane {
     /// Whether its stream was opened before the server's SETTINGS.
     pub(super) is_early: bool,
     /// Connections so far that processed neither this request nor any other.
-    pub(super) vain: u32,
+    pub(super) failed_connections: u32,
     /// First time that the request was sent, or that it waited for a connection without success.
     pub(super) sent: Option<Instant>,
     pub(super) written: Instant,
@@ -48,7 +48,7 @@ pub(super) enum State {
     Idle,
     Waiting,
     /// May open a stream.
-    Invited,
+    MayOpen,
     /// Waiting for the response on this stream.
     Open(Stream),
     Ended(End),
@@ -63,7 +63,7 @@ pub(super) enum End {
         at: Instant,
     },
     /// A GOAWAY of the server excludes the request from processing.
-    Untouched(Untouched),
+    Unprocessed(Untouched),
     /// The server refused the stream before it had sent its SETTINGS (REFUSED_STREAM); the request is sent again.
     NoStream,
     /// No response, and none is awaited.
@@ -78,14 +78,14 @@ pub(super) enum End {
 pub(crate) struct Untouched {
     pub(crate) code: Code,
     /// Number of consecutive connections without any response, including this one.
-    pub(crate) vain: u32,
+    pub(crate) failed_connections: u32,
     /// First send of the request.
     pub(crate) sent: Instant,
 }
 
 /// Which requests of a connection a GOAWAY left unprocessed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Passed {
+pub(super) enum GoAwayScope {
     /// All: no response was received over the connection.
     Everybody,
     Some,
@@ -100,7 +100,7 @@ impl Lane {
             kind: 0,
             waits_since: 0,
             is_early: false,
-            vain: 0,
+            failed_connections: 0,
             sent: None,
             written: now,
             at: now,
@@ -122,11 +122,11 @@ impl Lane {
     }
 
     /// Handles a GOAWAY with `code` that excludes its request from processing.
-    pub(super) fn pass_over(&mut self, code: Code, passed: Passed) {
-        self.vain += u32::from(passed == Passed::Everybody);
-        self.end(End::Untouched(Untouched {
+    pub(super) fn exclude(&mut self, code: Code, passed: GoAwayScope) {
+        self.failed_connections += u32::from(passed == GoAwayScope::Everybody);
+        self.end(End::Unprocessed(Untouched {
             code,
-            vain: self.vain,
+            failed_connections: self.failed_connections,
             sent: self.sent.unwrap_or(self.at),
         }));
     }

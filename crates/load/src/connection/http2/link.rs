@@ -11,15 +11,15 @@ use onrush_engine::{Input, Instant};
 use onrush_http::http2::code::Code;
 use onrush_tls::Transport;
 
-use super::lane::{End, Lane, Passed, State};
+use super::lane::{End, GoAwayScope, Lane, State};
 use super::session::Session;
 use crate::connection::core_run::CoreRun;
 use crate::connection::work::Work;
-use crate::limits::http2::VAIN_CONNECTIONS_MAX;
-use crate::protocol::failure::{Failure, Lost};
+use crate::limits::http2::GOAWAY_RETRIES_MAX;
+use crate::protocol::failure::{Failure, NoResponse};
 
 /// A connection that is replaced whenever it ends, and its lanes.
-pub(super) struct Link {
+pub(super) struct ConnectionSlot {
     core_run: Rc<CoreRun>,
     index: u32,
     shared: RefCell<Shared>,
@@ -31,7 +31,7 @@ pub(super) struct Link {
 /// Returns the position of a new lane in the queue, given the times at which the queued requests were first sent: at
 /// the end, but a request that is sent again comes directly after those that were first sent before it. Otherwise, if
 /// each connection serves only a few requests, it could get an unserved stream again and again.
-fn turn(line: impl Iterator<Item = Option<Instant>>, sent: Option<Instant>) -> usize {
+fn queue_position(line: impl Iterator<Item = Option<Instant>>, sent: Option<Instant>) -> usize {
     match sent {
         None => line.count(),
         Some(sent) => {
@@ -50,13 +50,13 @@ struct Shared {
     /// Lanes that wait for a stream, the longest waiting first.
     waiting: VecDeque<u32>,
     /// Lanes that may open a stream and have not done so.
-    invited: u32,
+    may_open: u32,
 }
 
-impl Link {
-    pub(super) fn new(core_run: &Rc<CoreRun>, index: u32, lanes: usize) -> Link {
+impl ConnectionSlot {
+    pub(super) fn new(core_run: &Rc<CoreRun>, index: u32, lanes: usize) -> ConnectionSlot {
         let now = core_run.core.now_exact();
-        Link {
+        ConnectionSlot {
             core_run: Rc::clone(core_run),
             index,
             shared: RefCell::new(Shared {
@@ -65,7 +65,7 @@ impl Link {
                 made: now,
                 lanes: (0..lanes).map(|_| Lane::new(now)).collect(),
                 waiting: VecDeque::with_capacity(lanes),
-                invited: 0,
+                may_open: 0,
             }),
             driver: RefCell::default(),
             is_called: Cell::new(false),
@@ -73,7 +73,7 @@ impl Link {
     }
 
     /// Makes the request of `work` for the lane at `place`, and waits for its result.
-    pub(super) async fn ask(&self, place: usize, kind: usize, work: &mut Work) -> End {
+    pub(super) async fn request(&self, place: usize, kind: usize, work: &mut Work) -> End {
         poll_fn(|context| self.poll_ask((place, kind), work, context)).await
     }
 
@@ -94,23 +94,23 @@ impl Link {
             State::Idle => {
                 (lane.number, lane.kind) = (work.number, kind);
                 if !work.is_sent {
-                    (lane.vain, lane.sent) = (0, None);
+                    (lane.failed_connections, lane.sent) = (0, None);
                 }
                 lane.waits_since = shared.sessions;
-                let turn = shared.turn(place);
+                let turn = shared.queue_position(place);
                 if turn > 0 || !self.opens(shared, place, work) {
                     shared.lanes[place].state = State::Waiting;
                     shared.waiting.insert(turn, place as u32);
                 }
-                self.call();
+                self.wake_driver();
             }
-            State::Invited => {
-                shared.invited -= 1;
+            State::MayOpen => {
+                shared.may_open -= 1;
                 if !self.opens(shared, place, work) {
                     shared.lanes[place].state = State::Waiting;
                     shared.waiting.push_front(place as u32);
                 }
-                self.call();
+                self.wake_driver();
             }
         }
         shared.lanes[place].await_more(context);
@@ -121,7 +121,7 @@ impl Link {
         let Some(session) = &mut shared.session else {
             return false;
         };
-        if session.room() <= shared.invited {
+        if session.room() <= shared.may_open {
             return false;
         }
         let lane = &mut shared.lanes[place];
@@ -129,13 +129,13 @@ impl Link {
             return false;
         };
         if lane.waits_since < shared.sessions {
-            self.core_run.supply.starts(work, shared.made);
+            self.core_run.supply.start(work, shared.made);
         }
         work.queued(bytes);
         true
     }
 
-    fn call(&self) {
+    fn wake_driver(&self) {
         if self.is_called.replace(true) {
             return;
         }
@@ -145,7 +145,7 @@ impl Link {
     }
 
     /// Records that the driver runs, and stores its waker.
-    fn is_driven(&self, context: &Context<'_>) {
+    fn note_driver(&self, context: &Context<'_>) {
         self.is_called.set(false);
         match &mut *self.driver.borrow_mut() {
             Some(waker) => waker.clone_from(context.waker()),
@@ -153,9 +153,9 @@ impl Link {
         }
     }
 
-    pub(super) async fn wanted(&self) {
+    pub(super) async fn needed(&self) {
         poll_fn(|context| {
-            self.is_driven(context);
+            self.note_driver(context);
             let shared = &mut *self.shared.borrow_mut();
             shared.give_up_if(&self.core_run);
             match shared.waiting.is_empty() {
@@ -168,7 +168,7 @@ impl Link {
 
     /// Sends and receives over `stream` until either side ends it. Returns whether a response was received; `work` is
     /// the connection's own.
-    pub(super) async fn carry(&self, stream: &Transport, work: &mut Work) -> bool {
+    pub(super) async fn drive(&self, stream: &Transport, work: &mut Work) -> bool {
         stream.set_deadline(None);
         let now = self.core_run.core.now_exact();
         {
@@ -176,21 +176,21 @@ impl Link {
             shared.session = Some(Session::new(&self.core_run, shared.lanes.len(), now));
             shared.sessions += 1;
             shared.made = now;
-            shared.invite(&self.core_run);
+            shared.wake_waiting(&self.core_run);
         }
         let mut input = Input::default();
-        let end = poll_fn(|context| self.poll_carry(stream, &mut input, work, context)).await;
+        let end = poll_fn(|context| self.poll_drive(stream, &mut input, work, context)).await;
         self.shared.borrow_mut().end(&self.core_run, end)
     }
 
-    fn poll_carry(
+    fn poll_drive(
         &self,
         stream: &Transport,
         input: &mut Input,
         work: &mut Work,
         context: &mut Context<'_>,
-    ) -> Poll<Result<(), Lost>> {
-        self.is_driven(context);
+    ) -> Poll<Result<(), NoResponse>> {
+        self.note_driver(context);
         let shared = &mut *self.shared.borrow_mut();
         let moved = self.move_on(shared, stream, input, work);
         let session = shared
@@ -206,7 +206,7 @@ impl Link {
         }
         if session.is_unsent() {
             // Runs again after the lanes that were woken, so that their frames are sent together.
-            self.call();
+            self.wake_driver();
         }
         Poll::Pending
     }
@@ -218,7 +218,7 @@ impl Link {
         stream: &Transport,
         input: &mut Input,
         work: &mut Work,
-    ) -> Result<(), Lost> {
+    ) -> Result<(), NoResponse> {
         let core_run = &*self.core_run;
         let Shared { session, lanes, .. } = shared;
         let session = session.as_mut().expect("the operation is in progress");
@@ -227,7 +227,7 @@ impl Link {
         while let Poll::Ready(received) = stream.poll_recv(input) {
             let count = received?;
             if count == 0 {
-                return Err(Lost::Ended);
+                return Err(NoResponse::Ended);
             }
             let now = core_run.received(stream, count);
             let what = (stream, input.bytes());
@@ -235,7 +235,7 @@ impl Link {
             input.consume(done);
             core_run.recorder.sample_once(stream, work);
         }
-        shared.invite(core_run);
+        shared.wake_waiting(core_run);
         if let (Some(session), false) = (&mut shared.session, shared.waiting.is_empty()) {
             session.await_room(core_run, stream);
         }
@@ -245,23 +245,23 @@ impl Link {
 
 impl Shared {
     /// Returns the position in the queue of the lane at `place`.
-    fn turn(&self, place: usize) -> usize {
+    fn queue_position(&self, place: usize) -> usize {
         let line = self.waiting.iter();
         let line = line.map(|&place| self.lanes[place as usize].sent);
-        turn(line, self.lanes[place].sent)
+        queue_position(line, self.lanes[place].sent)
     }
 
     /// Wakes as many waiting lanes as streams are available.
-    fn invite(&mut self, core_run: &CoreRun) {
+    fn wake_waiting(&mut self, core_run: &CoreRun) {
         self.give_up_if(core_run);
         let room = self.session.as_ref().map_or(0, Session::room);
-        while self.invited < room
+        while self.may_open < room
             && let Some(place) = self.waiting.pop_front()
         {
             let lane = &mut self.lanes[place as usize];
-            lane.state = State::Invited;
+            lane.state = State::MayOpen;
             lane.wake();
-            self.invited += 1;
+            self.may_open += 1;
         }
     }
 
@@ -291,10 +291,12 @@ impl Shared {
                 // It began to wait when the server was already going away, and may have been counted before.
                 return true;
             }
-            lane.vain += 1;
+            lane.failed_connections += 1;
             let since = *lane.sent.get_or_insert(now);
             let end = match () {
-                () if lane.vain >= VAIN_CONNECTIONS_MAX => End::Cancelled(Failure::GoneAway, code),
+                () if lane.failed_connections >= GOAWAY_RETRIES_MAX => {
+                    End::Cancelled(Failure::GoAway, code)
+                }
                 () if now >= since + core_run.timeout() => End::Lost(Failure::Timeout),
                 () => return true,
             };
@@ -304,9 +306,9 @@ impl Shared {
     }
 
     /// Ends the session. Returns whether a response was received over it.
-    fn end(&mut self, core_run: &CoreRun, end: Result<(), Lost>) -> bool {
+    fn end(&mut self, core_run: &CoreRun, end: Result<(), NoResponse>) -> bool {
         let session = self.session.take().expect("the operation was in progress");
-        let gone = session.gone_for();
+        let gone = session.goaway_error();
         let mut is_in_vain = false;
         for (place, lane) in self.lanes.iter_mut().enumerate() {
             match lane.state {
@@ -314,18 +316,18 @@ impl Shared {
                     is_in_vain = true;
                     lane.end(lost(lane, end, gone));
                 }
-                State::Invited => {
+                State::MayOpen => {
                     lane.state = State::Waiting;
                     self.waiting.push_front(place as u32);
                 }
                 State::Idle | State::Waiting | State::Ended(_) => {}
             }
         }
-        self.invited = 0;
-        if let (Some(code), Passed::Everybody) = (session.gone(), session.passed()) {
+        self.may_open = 0;
+        if let (Some(code), GoAwayScope::Everybody) = (session.goaway_code(), session.passed()) {
             self.wait_in_vain(core_run, code);
         }
-        if let (false, Err(Lost::Failed(error))) = (is_in_vain, end)
+        if let (false, Err(NoResponse::Failed(error))) = (is_in_vain, end)
             && Failure::of_exchange(error) == Failure::Timeout
         {
             // The server permits no streams at all.
@@ -333,25 +335,25 @@ impl Shared {
                 self.lanes[place as usize].end(End::Lost(Failure::Timeout));
             }
         }
-        if let (false, Err(Lost::Refused(reason))) = (is_in_vain, end) {
-            core_run.broke(reason);
+        if let (false, Err(NoResponse::Refused(reason))) = (is_in_vain, end) {
+            core_run.invalid_bytes(reason);
         }
         session.has_responded()
     }
 }
 
 /// Returns the result of the request of `lane` when its connection ends with `end`.
-fn lost(lane: &Lane, end: Result<(), Lost>, gone: Option<Code>) -> End {
+fn lost(lane: &Lane, end: Result<(), NoResponse>, gone: Option<Code>) -> End {
     let failure = match end {
-        Err(Lost::Refused(reason)) => return End::Refused(reason),
-        Err(Lost::Failed(error)) if lane.has_begun() => Failure::of_exchange(error),
-        Ok(()) | Err(Lost::Ended) if lane.has_begun() => Failure::EarlyClose,
+        Err(NoResponse::Refused(reason)) => return End::Refused(reason),
+        Err(NoResponse::Failed(error)) if lane.has_begun() => Failure::of_exchange(error),
+        Ok(()) | Err(NoResponse::Ended) if lane.has_begun() => Failure::EarlyClose,
         Err(lost) => Failure::of_lost(lost),
-        Ok(()) => Failure::ClosedUnanswered,
+        Ok(()) => Failure::ClosedBeforeResponse,
     };
     match (failure, gone) {
         (Failure::Timeout, _) | (_, None) => End::Lost(failure),
-        (_, Some(code)) => End::Cancelled(Failure::GoneAway, code),
+        (_, Some(code)) => End::Cancelled(Failure::GoAway, code),
     }
 }
 
@@ -360,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_sent_first_comes_first_and_who_was_not_sent_last() {
+    fn resent_requests_are_queued_by_first_send() {
         let at = |nanoseconds| Some(Instant::from_nanoseconds(nanoseconds));
         for (line, sent, wanted) in [
             (&[][..], None, 0),
@@ -373,7 +375,7 @@ mod tests {
             (&[at(1), at(2), None], None, 3),
         ] {
             assert_eq!(
-                turn(line.iter().copied(), sent),
+                queue_position(line.iter().copied(), sent),
                 wanted,
                 "{line:?} {sent:?}"
             );

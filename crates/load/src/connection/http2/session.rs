@@ -9,7 +9,7 @@ use onrush_http::http2::code::Code;
 use onrush_http::http2::message::HeadCache;
 use onrush_http::http2::{Connection, LocalSettings, Role};
 
-use super::lane::Passed;
+use super::lane::GoAwayScope;
 use crate::connection::core_run::CoreRun;
 use crate::limits::http2::{LIST_BYTES_MAX, WINDOW_BYTES};
 use crate::protocol::http2::Codec;
@@ -43,10 +43,10 @@ pub(super) struct Session {
     /// Whether no more streams are opened.
     is_leaving: bool,
     /// Error code of the server's GOAWAY.
-    gone: Option<Code>,
+    goaway_code: Option<Code>,
     /// Last check for idle streams, and last report of elapsed time to the connection.
-    looked: Instant,
-    told: Instant,
+    idle_checked: Instant,
+    elapsed_reported: Instant,
 }
 
 impl Session {
@@ -66,9 +66,9 @@ impl Session {
             has_responded: false,
             is_exceeded: false,
             is_leaving: false,
-            gone: None,
-            looked: now,
-            told: now,
+            goaway_code: None,
+            idle_checked: now,
+            elapsed_reported: now,
         }
     }
 
@@ -77,19 +77,19 @@ impl Session {
     }
 
     /// Returns the code of the server's GOAWAY, if it is an error.
-    pub(super) fn gone_for(&self) -> Option<Code> {
-        self.gone.filter(|&code| code != Code::NO_ERROR)
+    pub(super) fn goaway_error(&self) -> Option<Code> {
+        self.goaway_code.filter(|&code| code != Code::NO_ERROR)
     }
 
-    pub(super) fn gone(&self) -> Option<Code> {
-        self.gone
+    pub(super) fn goaway_code(&self) -> Option<Code> {
+        self.goaway_code
     }
 
     /// Returns which requests a GOAWAY received now leaves unprocessed.
-    pub(super) fn passed(&self) -> Passed {
+    pub(super) fn passed(&self) -> GoAwayScope {
         match self.has_responded {
-            true => Passed::Some,
-            false => Passed::Everybody,
+            true => GoAwayScope::Some,
+            false => GoAwayScope::Everybody,
         }
     }
 
@@ -117,6 +117,6 @@ impl Session {
 }
 
 fn codec_of(core_run: &CoreRun) -> &Codec {
-    let codec = core_run.codec.over_http2();
+    let codec = core_run.codec.http2();
     codec.expect("HTTP/2 connections have sessions")
 }

@@ -52,7 +52,7 @@ fn as_many_requests_are_on_their_way_as_there_are_streams() {
 }
 
 #[test]
-fn what_a_server_has_no_streams_for_waits() {
+fn requests_wait_for_streams() {
     play(
         |options| {
             options.stop.count = Some(60);
@@ -74,7 +74,7 @@ fn what_a_server_has_no_streams_for_waits() {
 }
 
 #[test]
-fn streams_that_are_refused_before_it_is_known_how_many_there_are_are_asked_for_again() {
+fn refused_streams_before_settings_are_retried() {
     play(
         |options| {
             options.stop.count = Some(60);
@@ -203,7 +203,7 @@ fn a_response_may_be_whole_before_its_request() {
 }
 
 #[test]
-fn what_is_expected_of_a_body_is_looked_for_in_all_of_its_frames() {
+fn body_expectation_spans_frames() {
     for (expected, failures) in [("all of it", 0), ("none of it", 10)] {
         play(
             |options| {
@@ -211,7 +211,7 @@ fn what_is_expected_of_a_body_is_looked_for_in_all_of_its_frames() {
                 options.streams = Some(4);
                 let mut request = Request::of(&options.target);
                 request.expect.body = Some(expected.to_owned());
-                options.asks.requests = vec![request];
+                options.requests.requests = vec![request];
             },
             Server::new(|_| Answer::Pieces(&[b"this is a", b"ll o", b"f it, in pieces"])),
             |outcome, _| {

@@ -7,7 +7,7 @@ use onrush_engine::Instant;
 use crate::limits::BATCH_BYTES_MAX;
 use crate::protocol::memcached::assembly::{Assembly, Messages};
 
-pub(super) struct Wait {
+pub(super) struct ResponseWait {
     waker: Option<Waker>,
     pub(super) assembly: Assembly,
     /// Received bytes that are not parsed yet.
@@ -15,11 +15,11 @@ pub(super) struct Wait {
     /// Time of the last receive.
     pub(super) at: Instant,
     /// Reason why the wait ended without a response.
-    pub(super) end: Option<NoAnswer>,
+    pub(super) end: Option<WaitFailure>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NoAnswer {
+pub(super) enum WaitFailure {
     /// No response within the timeout.
     Lost,
     /// The request did not arrive: nothing listens there, or another error of the kernel.
@@ -27,9 +27,9 @@ pub(super) enum NoAnswer {
     Refused(&'static str),
 }
 
-impl Wait {
-    pub(super) fn new(now: Instant) -> Wait {
-        Wait {
+impl ResponseWait {
+    pub(super) fn new(now: Instant) -> ResponseWait {
+        ResponseWait {
             waker: None,
             assembly: Assembly::new(),
             input: Vec::new(),
@@ -60,7 +60,7 @@ impl Wait {
         }
     }
 
-    pub(super) fn end(&mut self, why: NoAnswer) {
+    pub(super) fn end(&mut self, why: WaitFailure) {
         self.end = Some(why);
         self.wake();
     }

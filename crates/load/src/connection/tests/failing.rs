@@ -61,7 +61,7 @@ fn a_response_that_ends_too_early_is_an_early_close() {
     ] {
         fails_as(Failure::EarlyClose, bytes, Then::Close);
     }
-    fails_as(Failure::ClosedUnanswered, b"", Then::Close);
+    fails_as(Failure::ClosedBeforeResponse, b"", Then::Close);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_response_that_trickles_does_not_time_out() {
 }
 
 #[test]
-fn bytes_that_nobody_asked_for_are_an_error_and_spoil_no_response() {
+fn unexpected_bytes_are_an_error() {
     play(
         |options| options.stop.count = Some(4),
         |_, _, _| reply(b"HTTP/1.1 204 No Content\r\n\r\nwhat is this", Then::Stay),
@@ -151,8 +151,8 @@ fn resets_are_errors_and_every_request_is_accounted_for() {
             &|outcome| {
                 let record = &outcome.record;
                 let kinds = [
-                    Failure::ResetUnanswered,
-                    Failure::ClosedUnanswered,
+                    Failure::ResetBeforeResponse,
+                    Failure::ClosedBeforeResponse,
                     Failure::Reset,
                     Failure::EarlyClose,
                 ];
@@ -161,7 +161,7 @@ fn resets_are_errors_and_every_request_is_accounted_for() {
                     .iter()
                     .sum();
                 assert_eq!(record.responses() + failed, 200);
-                let unanswered = record.failures_of(Failure::ResetUnanswered);
+                let unanswered = record.failures_of(Failure::ResetBeforeResponse);
                 resets.set(resets.get() + unanswered + record.failures_of(Failure::Reset));
             },
         );

@@ -18,7 +18,7 @@ use super::{SEEDS, seeds};
 use crate::merge::merge;
 use crate::merge::part::Part;
 use crate::pace::Pace;
-use crate::pace::gate::Gate;
+use crate::pace::gate::StartBarrier;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
 use crate::protocol::failure::Failure;
@@ -66,7 +66,7 @@ fn play_one(core: &Core, change: &impl Fn(&mut Options), script: Script) -> Reco
     });
     let plan = Arc::new(plan(change, "memcached://server"));
     let (messages, _told) = channel();
-    let gate = Arc::new(Gate::new(1, None));
+    let gate = Arc::new(StartBarrier::new(1, None));
     run_core(core, &plan, claim.address().clone(), &gate, &messages).record
 }
 
@@ -120,7 +120,7 @@ fn answers_are_counted_by_their_names_in_the_protocol() {
             hit_or_miss,
             |record| {
                 assert_eq!((record.responses(), record.tally.errors), (40, 10));
-                let said: Vec<_> = record.said().collect();
+                let said: Vec<_> = record.outcome_counts().collect();
                 assert_eq!(
                     said,
                     named(&[("hit", 20), ("miss", 10), ("server_error", 10)])
@@ -140,7 +140,7 @@ fn failures_are_classified_as_in_any_protocol() {
         }),
         (Failure::Timeout, |_, key| format!("VALUE {key} 0 9\r\nabc")),
         (Failure::Timeout, |_, _| "VAL".to_owned()),
-        (Failure::ClosedUnanswered, |_, _| String::new()),
+        (Failure::ClosedBeforeResponse, |_, _| String::new()),
     ];
     for (failure, script) in cases {
         play(

@@ -11,7 +11,7 @@ use onrush_engine::{Address, Claim, Core, Listener, Simulation};
 
 use super::{OK, SEEDS, Script, Then, listen, play, play_simulated, reply, seeds};
 use crate::pace::Pace;
-use crate::pace::gate::Gate;
+use crate::pace::gate::StartBarrier;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
 use crate::run::part::run_core;
@@ -39,7 +39,7 @@ fn play_counted(
         .min(options.requests_per_connection.unwrap_or(u64::MAX));
     let plan = Arc::new(Plan::new(options).unwrap());
     let (messages, _told) = channel();
-    let gate = Arc::new(Gate::new(1, None));
+    let gate = Arc::new(StartBarrier::new(1, None));
     let outcome = run_core(&core, &plan, claim.address().clone(), &gate, &messages);
     let run = plan.options.stop.after.unwrap().min(outcome.end.elapsed);
     let due = due_turns(&plan, turn, run) * turn;
@@ -62,7 +62,7 @@ fn due_turns(plan: &Plan, turn: u64, run: Duration) -> u64 {
                 .map(|number| before_end(all, number * turn, connections * turn))
                 .sum()
         }
-        pace => before_end(pace.rate_asked(1).unwrap() as u64, 0, turn),
+        pace => before_end(pace.target_rate(1).unwrap() as u64, 0, turn),
     }
 }
 
@@ -119,7 +119,7 @@ fn every_request_that_was_asked_for_is_accounted_for() {
 }
 
 #[test]
-fn what_is_in_flight_when_the_time_is_over_is_no_error() {
+fn requests_in_flight_at_end_are_no_errors() {
     play(
         |options| {
             options.stop.count = None;

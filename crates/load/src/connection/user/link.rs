@@ -7,11 +7,11 @@ use onrush_engine::{Input, Instant};
 use onrush_tls::Transport;
 
 use crate::connection::core_run::CoreRun;
-use crate::connection::core_run::stepping::Counted;
+use crate::connection::core_run::journey_recorder::Counted;
 use crate::connection::duplex::send_while_receiving;
 use crate::journey::redirect::Written;
 use crate::journey::response::{Incoming, Response, Step, Wants};
-use crate::protocol::failure::Lost;
+use crate::protocol::failure::NoResponse;
 use crate::protocol::http1::part;
 
 pub(crate) struct Link {
@@ -21,7 +21,7 @@ pub(crate) struct Link {
     pub(crate) responses: u64,
 }
 
-pub(crate) struct Arrived {
+pub(crate) struct TimedResponse {
     pub(crate) response: Response,
     pub(crate) first_byte: Instant,
     /// Time of its last byte.
@@ -38,7 +38,7 @@ impl Link {
     }
 
     /// Checks that nothing arrived since the last response; otherwise the connection is unusable.
-    pub(crate) async fn look(&mut self) -> Result<(), Lost> {
+    pub(crate) async fn look(&mut self) -> Result<(), NoResponse> {
         if !self.stream.is_spent() {
             return Ok(());
         }
@@ -46,8 +46,8 @@ impl Link {
         let found = poll_fn(|_| Poll::Ready(stream.poll_recv(input))).await;
         match found {
             Poll::Pending => Ok(()),
-            Poll::Ready(Ok(0) | Err(_)) => Err(Lost::Unwritten),
-            Poll::Ready(Ok(_)) => Err(Lost::Unasked),
+            Poll::Ready(Ok(0) | Err(_)) => Err(NoResponse::Unwritten),
+            Poll::Ready(Ok(_)) => Err(NoResponse::Unasked),
         }
     }
 
@@ -68,7 +68,7 @@ impl Link {
         written: &Written,
         wants: Wants,
         counted: Counted,
-    ) -> Result<Arrived, Lost> {
+    ) -> Result<TimedResponse, NoResponse> {
         let Link { stream, input, .. } = self;
         let incoming = Incoming::new(written.method, wants);
         let receiving = receive(core_run, stream, input, incoming, counted);
@@ -87,7 +87,7 @@ async fn receive(
     input: &mut Input,
     mut incoming: Incoming,
     counted: Counted,
-) -> Result<Arrived, Lost> {
+) -> Result<TimedResponse, NoResponse> {
     let mut has_begun = false;
     let mut first_byte = Instant::default();
     let mut now = core_run.core.now_exact();
@@ -100,31 +100,31 @@ async fn receive(
         }
         match step {
             Step::Done(response) => {
-                return Ok(Arrived {
+                return Ok(TimedResponse {
                     response,
                     first_byte,
                     at: now,
                 });
             }
-            Step::Refused(reason) => return Err(Lost::Refused(reason)),
+            Step::Refused(reason) => return Err(NoResponse::Refused(reason)),
             Step::ExpectHead | Step::ExpectBody => {}
         }
         match stream.recv(input).await {
             Ok(0) => {
                 now = core_run.step_received(stream, 0, counted);
                 return match incoming.end() {
-                    Some(response) => Ok(Arrived {
+                    Some(response) => Ok(TimedResponse {
                         response,
                         first_byte,
                         at: now,
                     }),
-                    None if has_begun => Err(Lost::Cut),
-                    None => Err(Lost::Ended),
+                    None if has_begun => Err(NoResponse::Cut),
+                    None => Err(NoResponse::Ended),
                 };
             }
             Ok(count) => now = core_run.step_received(stream, count, counted),
-            Err(error) if has_begun => return Err(Lost::Broken(error)),
-            Err(error) => return Err(Lost::Failed(error)),
+            Err(error) if has_begun => return Err(NoResponse::Broken(error)),
+            Err(error) => return Err(NoResponse::Failed(error)),
         }
     }
 }

@@ -6,7 +6,7 @@ use onrush_engine::{Address, clock};
 use onrush_measure::units;
 use serde::{Deserialize, Serialize};
 
-use super::Place;
+use super::TargetAddress;
 use crate::limits::CONNECT_TIMEOUT;
 use crate::pace::error::Error;
 
@@ -34,7 +34,7 @@ enum Addresses {
     Ip(Vec<SocketAddr>),
 }
 
-impl Place {
+impl TargetAddress {
     /// Returns the address to connect to among those for which `is_fit` returns true; `None` if there is none. Prefers
     /// the first that accepts a connection, since `localhost` has two addresses and a server may listen on only one.
     ///
@@ -76,8 +76,10 @@ impl Place {
         is_fit: impl Fn(&SocketAddr) -> bool,
     ) -> Result<(Addresses, Option<Lookup>), Error> {
         let (host, port) = match self {
-            Place::Unix(path) => return Ok((Addresses::Unix(Address::Unix(path.clone())), None)),
-            Place::Tcp(host, port) => (host.as_str(), *port),
+            TargetAddress::Unix(path) => {
+                return Ok((Addresses::Unix(Address::Unix(path.clone())), None));
+            }
+            TargetAddress::Tcp(host, port) => (host.as_str(), *port),
         };
         let unresolved = |why: String| {
             Error::Unreachable(format!("the name {host:?} cannot be resolved: {why}"))

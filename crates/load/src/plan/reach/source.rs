@@ -46,12 +46,12 @@ impl Sources {
     }
 
     /// Whether `peer` can be reached from one of the addresses, or the list is empty.
-    pub(crate) fn has_family_of(&self, peer: &SocketAddr) -> bool {
-        self.is_empty() || !self.of_family_of(peer).is_empty()
+    pub(crate) fn supports(&self, peer: &SocketAddr) -> bool {
+        self.is_empty() || !self.same_family(peer).is_empty()
     }
 
     /// Returns the addresses of the family of `peer`.
-    pub(crate) fn of_family_of(&self, peer: &SocketAddr) -> Sources {
+    pub(crate) fn same_family(&self, peer: &SocketAddr) -> Sources {
         let is_of_family = |range: &&Range| range.first.is_ipv4() == peer.is_ipv4();
         Sources {
             ranges: self.ranges.iter().filter(is_of_family).copied().collect(),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_source_is_named() {
+    fn invalid_sources_are_refused() {
         for (text, part) in [
             ("", "\"\" is not an IP address"),
             ("10.0.0.2,", "\"\" is not an IP address"),
@@ -221,15 +221,15 @@ mod tests {
     }
 
     #[test]
-    fn they_are_taken_one_after_the_other_and_again() {
+    fn sources_are_used_round_robin() {
         let sources = Sources::parse("10.0.0.1-10.0.0.2,::1,10.0.0.9").unwrap();
-        let four = sources.of_family_of(&([10, 0, 0, 3], 80).into());
+        let four = sources.same_family(&([10, 0, 0, 3], 80).into());
         let taken = (0..4).map(|number| four.nth(number).unwrap().to_string());
         let taken: Vec<String> = taken.collect();
         assert_eq!(taken, ["10.0.0.1", "10.0.0.2", "10.0.0.9", "10.0.0.1"]);
         assert_eq!(Sources::default().nth(5), None);
         let six = Sources::parse("::1").unwrap();
-        assert!(!six.has_family_of(&([10, 0, 0, 3], 80).into()));
-        assert!(Sources::default().has_family_of(&([10, 0, 0, 3], 80).into()));
+        assert!(!six.supports(&([10, 0, 0, 3], 80).into()));
+        assert!(Sources::default().supports(&([10, 0, 0, 3], 80).into()));
     }
 }

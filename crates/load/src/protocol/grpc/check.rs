@@ -29,13 +29,13 @@ pub(crate) fn any_response(input: &[u8]) {
     let body = parts.next().unwrap_or_default();
     let trailers = parts.next().map(section);
     let piece = usize::from(*piece).max(1);
-    let whole = said(
+    let whole = outcome_of(
         status,
         &head,
         body.chunks(body.len().max(1)),
         trailers.as_ref(),
     );
-    let cut = said(status, &head, body.chunks(piece), trailers.as_ref());
+    let cut = outcome_of(status, &head, body.chunks(piece), trailers.as_ref());
     assert_eq!(cut, whole, "in pieces of {piece}");
     assert_eq!(
         whole.is_ok(),
@@ -71,7 +71,7 @@ fn section(lines: &[u8]) -> FieldSection {
 
 /// Returns the outcome of a response. Without `trailers`, the head ends the stream if there is no body; with a body the
 /// response is incomplete.
-fn said<'a>(
+fn outcome_of<'a>(
     status: u16,
     head: &FieldSection,
     body: impl Iterator<Item = &'a [u8]>,
@@ -157,7 +157,7 @@ pub(crate) fn any_descriptors(input: &[u8]) {
     let json = String::from_utf8_lossy(json);
     match Descriptors::parse(set) {
         Err(sentence) => assert!(!sentence.is_empty()),
-        Ok(descriptors) => descriptors.call_all(&json),
+        Ok(descriptors) => descriptors.encode_all(&json),
     }
 }
 

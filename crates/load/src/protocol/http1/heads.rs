@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use onrush_http::{Framing, Method, Parsed, Refusal, header_is};
 
 use super::held_head::parse;
-use crate::requests::cookies::{Cookie, Jar};
+use crate::requests::cookies::{Cookie, CookieJar};
 
 /// Parsed properties of a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,14 +17,14 @@ pub(super) struct Head {
 }
 
 /// Parses heads and caches the last one: under load a server sends identical heads until the second in `Date` changes.
-pub(super) struct Heads {
+pub(super) struct HeadCache {
     has_cookies: bool,
-    last: RefCell<Seen>,
+    last: RefCell<CachedHead>,
 }
 
 /// Parsed head with its bytes.
 #[derive(Default)]
-struct Seen {
+struct CachedHead {
     bytes: Vec<u8>,
     /// Method of the request: a response to HEAD has no body.
     method: Option<Method>,
@@ -32,18 +32,18 @@ struct Seen {
     cookies: Vec<Cookie>,
 }
 
-impl Heads {
-    pub(super) fn new(has_cookies: bool) -> Heads {
-        Heads {
+impl HeadCache {
+    pub(super) fn new(has_cookies: bool) -> HeadCache {
+        HeadCache {
             has_cookies,
             last: RefCell::default(),
         }
     }
 
     /// Adds the cookies of the last parsed head to `jar`.
-    pub(super) fn put_cookies(&self, jar: &mut Jar) {
+    pub(super) fn put_cookies(&self, jar: &mut CookieJar) {
         let last = self.last.borrow();
-        last.cookies.iter().for_each(|cookie| jar.take(cookie));
+        last.cookies.iter().for_each(|cookie| jar.store(cookie));
     }
 
     /// Returns the head at the start of `input`, which responds to a request with `method`; `None` if it is incomplete.
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_remembered_head_is_read_as_it_was_parsed() {
-        let heads = Heads::new(false);
+        let heads = HeadCache::new(false);
         let first = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
         let other = b"HTTP/1.1 404 Not Found\r\nContent-Length: 30\r\n\r\n";
         let parsed = heads.read(first, Method::Get).unwrap().unwrap();
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_prefix_of_a_remembered_head_wants_more() {
-        let heads = Heads::new(false);
+        let heads = HeadCache::new(false);
         let whole = b"HTTP/1.1 204 No Content\r\nServer: a\r\n\r\n";
         heads.read(whole, Method::Get).unwrap().unwrap();
         for end in 0..whole.len() {

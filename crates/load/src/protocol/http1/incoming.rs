@@ -5,21 +5,21 @@ use std::cell::RefCell;
 use onrush_http::Refusal;
 use onrush_http::body::BodyReader;
 
-use super::heads::{Head, Heads};
+use super::heads::{Head, HeadCache};
 use super::held_head::HeldHead;
 use crate::limits::http1::RESPONSE_LIMITS;
-use crate::requests::cookies::Jar;
+use crate::requests::cookies::CookieJar;
 use crate::requests::expect::{Expected, Search};
 use crate::requests::mix::Recipe;
-use crate::requests::response::{Met, Outcome, Response, Stage, Step};
+use crate::requests::response::{ExpectationResult, Outcome, Response, Stage, Step};
 
 /// Lowest status: a status has three digits (RFC 9112 section 4).
 pub(super) const STATUS_MIN: u16 = 100;
 
 pub(crate) struct Incoming<'c> {
-    heads: &'c Heads,
+    heads: &'c HeadCache,
     recipe: &'c Recipe,
-    jar: Option<&'c RefCell<Jar>>,
+    jar: Option<&'c RefCell<CookieJar>>,
     state: State,
 }
 
@@ -38,9 +38,9 @@ struct Body {
 
 impl<'c> Incoming<'c> {
     pub(super) fn new(
-        heads: &'c Heads,
+        heads: &'c HeadCache,
         recipe: &'c Recipe,
-        jar: Option<&'c RefCell<Jar>>,
+        jar: Option<&'c RefCell<CookieJar>>,
     ) -> Incoming<'c> {
         Incoming {
             heads,
@@ -156,12 +156,12 @@ impl Body {
     fn response(&self, recipe: &Recipe) -> Response {
         let met = match &recipe.expected {
             Some(expected) => expected.judge(self.status, self.search.as_deref()),
-            None => Met::Yes,
+            None => ExpectationResult::Yes,
         };
         Response {
             outcome: outcome(self.status),
             keep_alive: self.keep_alive && !recipe.closes,
-            met,
+            expectation: met,
         }
     }
 }

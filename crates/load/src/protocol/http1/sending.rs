@@ -8,9 +8,9 @@ use std::sync::Arc;
 use onrush_engine::{Core, Part};
 use onrush_tls::Transport;
 
-use crate::requests::cookies::Jar;
+use crate::requests::cookies::CookieJar;
 use crate::requests::mix::Mix;
-use crate::requests::request::Last;
+use crate::requests::request::LastRequest;
 
 pub(super) enum Sending {
     /// All requests are identical.
@@ -22,7 +22,7 @@ pub(super) enum Sending {
         last: Rc<[u8]>,
     },
     /// Each request is rendered when it is sent.
-    Each(Each),
+    Rendered(Each),
 }
 
 /// Buffers for rendering requests.
@@ -45,17 +45,17 @@ impl Bodies {
 
 impl Sending {
     pub(super) fn new(mix: &Mix, batch: u64) -> Sending {
-        if !mix.is_one() {
-            return Sending::Each(Each {
+        if !mix.is_constant() {
+            return Sending::Rendered(Each {
                 text: RefCell::default(),
                 bodies: Bodies::default(),
             });
         }
-        let request = mix.request(Last::No);
+        let request = mix.request(LastRequest::No);
         Sending::Same {
             requests: request.repeat(batch as usize).into(),
             bytes: request.len(),
-            last: mix.request(Last::Yes).into(),
+            last: mix.request(LastRequest::Yes).into(),
         }
     }
 
@@ -66,8 +66,8 @@ impl Sending {
         mix: &Mix,
         stream: &Transport,
         (number, count): (u64, u64),
-        last: Last,
-        jar: Option<&Jar>,
+        last: LastRequest,
+        jar: Option<&CookieJar>,
     ) -> u64 {
         match self {
             Sending::Same {
@@ -76,23 +76,23 @@ impl Sending {
                 last: last_request,
             } => {
                 let plain = match last {
-                    Last::No => count as usize,
-                    Last::Yes => count as usize - 1,
+                    LastRequest::No => count as usize,
+                    LastRequest::Yes => count as usize - 1,
                 };
                 let offset = requests.len() - plain * bytes;
                 stream.queue(Part::Shared(Rc::clone(requests), offset));
-                if last == Last::No {
+                if last == LastRequest::No {
                     return (plain * bytes) as u64;
                 }
                 stream.queue(Rc::clone(last_request));
                 (plain * bytes + last_request.len()) as u64
             }
-            Sending::Each(each) => {
+            Sending::Rendered(each) => {
                 let mut sum = 0;
                 for index in 0..count {
                     let last = match last {
-                        Last::Yes if index + 1 == count => Last::Yes,
-                        _ => Last::No,
+                        LastRequest::Yes if index + 1 == count => LastRequest::Yes,
+                        _ => LastRequest::No,
                     };
                     sum += each.queue(mix, stream, number + index, last, jar);
                 }
@@ -108,8 +108,8 @@ impl Each {
         mix: &Mix,
         stream: &Transport,
         number: u64,
-        last: Last,
-        jar: Option<&Jar>,
+        last: LastRequest,
+        jar: Option<&CookieJar>,
     ) -> u64 {
         let mut text = self.text.borrow_mut();
         text.clear();

@@ -14,7 +14,7 @@ pub(crate) enum Messages {
 
 /// Result of adding a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Placed {
+pub(crate) enum Added {
     /// It was the next one, and was appended.
     Next,
     /// It is early, and was stored until the ones before it arrive.
@@ -34,7 +34,7 @@ pub(crate) struct Assembly {
     datagrams: u16,
     next: u16,
     /// Complete messages.
-    whole: u64,
+    complete: u64,
     /// Datagrams of the current message that arrived early.
     held: Vec<(u16, Box<[u8]>)>,
 }
@@ -45,7 +45,7 @@ impl Assembly {
             messages: Messages::One,
             datagrams: 0,
             next: 0,
-            whole: 0,
+            complete: 0,
             held: Vec::new(),
         }
     }
@@ -57,51 +57,51 @@ impl Assembly {
             .drain(..)
             .map(|(_, bytes)| bytes.len())
             .sum::<usize>();
-        (self.messages, self.datagrams, self.next, self.whole) = (messages, 0, 0, 0);
+        (self.messages, self.datagrams, self.next, self.complete) = (messages, 0, 0, 0);
     }
 
     /// Adds a datagram: appends it to `answer` if it is in order, with the stored ones after it. Otherwise stores it if
     /// its bytes fit in `room`.
-    pub(crate) fn place(
+    pub(crate) fn add(
         &mut self,
         frame: Frame,
         payload: &[u8],
         answer: &mut Vec<u8>,
         room: &mut usize,
-    ) -> Placed {
+    ) -> Added {
         if frame.datagrams == 0 {
             // A message without datagrams.
-            return Placed::Next;
+            return Added::Next;
         }
         if self.datagrams == 0 {
-            if self.whole > 0 && self.messages == Messages::One {
-                return Placed::Duplicated;
+            if self.complete > 0 && self.messages == Messages::One {
+                return Added::Duplicated;
             }
             self.datagrams = frame.datagrams;
         }
         if frame.datagrams != self.datagrams {
-            return Placed::WrongSequence;
+            return Added::WrongSequence;
         }
         let mut held = self.held.iter();
         if frame.sequence < self.next || held.any(|(sequence, _)| *sequence == frame.sequence) {
-            return Placed::Duplicated;
+            return Added::Duplicated;
         }
         if frame.sequence > self.next {
             if *room < payload.len() {
-                return Placed::NoRoom;
+                return Added::NoRoom;
             }
             *room -= payload.len();
             self.held.push((frame.sequence, payload.into()));
-            return Placed::Held;
+            return Added::Held;
         }
         answer.extend_from_slice(payload);
         self.next += 1;
         self.append_held(answer, room);
         if self.next == self.datagrams {
-            self.whole += 1;
+            self.complete += 1;
             (self.datagrams, self.next) = (0, 0);
         }
-        Placed::Next
+        Added::Next
     }
 
     fn append_held(&mut self, answer: &mut Vec<u8>, room: &mut usize) {
@@ -115,7 +115,7 @@ impl Assembly {
 
     /// Whether the response is known to be complete.
     pub(crate) fn is_whole(&self) -> bool {
-        self.messages == Messages::One && self.whole > 0
+        self.messages == Messages::One && self.complete > 0
     }
 
     /// Whether datagrams of the current message are missing.
@@ -130,7 +130,7 @@ mod tests {
 
     const ROOM: usize = 100;
 
-    fn place(assembly: &mut Assembly, what: (u16, u16, &str), answer: &mut Vec<u8>) -> Placed {
+    fn add(assembly: &mut Assembly, what: (u16, u16, &str), answer: &mut Vec<u8>) -> Added {
         let (sequence, datagrams, payload) = what;
         let frame = Frame {
             id: 1,
@@ -138,20 +138,20 @@ mod tests {
             datagrams,
         };
         let mut room = ROOM;
-        assembly.place(frame, payload.as_bytes(), answer, &mut room)
+        assembly.add(frame, payload.as_bytes(), answer, &mut room)
     }
 
-    fn placed(messages: Messages, datagrams: &[(u16, u16, &str)]) -> (Vec<Placed>, String) {
+    fn placed(messages: Messages, datagrams: &[(u16, u16, &str)]) -> (Vec<Added>, String) {
         let (mut assembly, mut answer) = (Assembly::new(), Vec::new());
         assembly.begin(messages, &mut 0);
         let each = datagrams.iter();
-        let placed = each.map(|what| place(&mut assembly, *what, &mut answer));
+        let placed = each.map(|what| add(&mut assembly, *what, &mut answer));
         (placed.collect(), String::from_utf8(answer).unwrap())
     }
 
     #[test]
     fn datagrams_in_any_order_make_the_answer() {
-        use Placed::{Held, Next};
+        use Added::{Held, Next};
         let of = |datagrams: &[(u16, u16, &str)]| placed(Messages::One, datagrams);
         let parts = [(0, 3, "a"), (1, 3, "b"), (2, 3, "c")];
         let [a, b, c] = parts;
@@ -161,8 +161,8 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_twice_or_does_not_fit_is_no_part_of_it() {
-        use Placed::{Duplicated, Held, Next, WrongSequence};
+    fn duplicates_and_mismatches_are_discarded() {
+        use Added::{Duplicated, Held, Next, WrongSequence};
         let of = |datagrams: &[(u16, u16, &str)]| placed(Messages::One, datagrams);
         let (placed, answer) = of(&[
             (1, 2, "b"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_takes_room_and_gives_it_back() {
+    fn stored_datagrams_release_room() {
         let (mut assembly, mut answer, mut room) = (Assembly::new(), Vec::new(), 5);
         let frame = |sequence| Frame {
             id: 1,
@@ -198,21 +198,15 @@ mod tests {
             datagrams: 4,
         };
         let mut place = |assembly: &mut Assembly, sequence, room: &mut usize| {
-            assembly.place(frame(sequence), b"abc", &mut answer, room)
+            assembly.add(frame(sequence), b"abc", &mut answer, room)
         };
-        assert_eq!(place(&mut assembly, 1, &mut room), Placed::Held);
+        assert_eq!(place(&mut assembly, 1, &mut room), Added::Held);
         assert_eq!(
             (place(&mut assembly, 2, &mut room), room),
-            (Placed::NoRoom, 2)
+            (Added::NoRoom, 2)
         );
-        assert_eq!(
-            (place(&mut assembly, 0, &mut room), room),
-            (Placed::Next, 5)
-        );
-        assert_eq!(
-            (place(&mut assembly, 3, &mut room), room),
-            (Placed::Held, 2)
-        );
+        assert_eq!((place(&mut assembly, 0, &mut room), room), (Added::Next, 5));
+        assert_eq!((place(&mut assembly, 3, &mut room), room), (Added::Held, 2));
         assert!(!assembly.is_whole() && assembly.is_within_message());
         assembly.begin(Messages::One, &mut room);
         assert_eq!(room, 5);

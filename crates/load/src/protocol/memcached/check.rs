@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use onrush_packet::memcached::Frame;
 
-use super::assembly::{Assembly, Messages, Placed};
+use super::assembly::{Added, Assembly, Messages};
 use super::{Codec, OUTCOMES};
 use crate::requests::memcached::keys::Distribution;
 use crate::requests::memcached::ratio::Ratio;
-use crate::requests::memcached::sizes::Sizes;
+use crate::requests::memcached::sizes::LengthDistribution;
 use crate::requests::memcached::workload::Workload;
-use crate::requests::memcached::{Asks, Dialect, Verify};
-use crate::requests::response::{Met, Response, Step};
+use crate::requests::memcached::{Dialect, MemcachedOptions, Verify};
+use crate::requests::response::{ExpectationResult, Response, Step};
 
 /// Creates a codec for one connection with sequential keys of five bytes and values of four.
-pub(super) fn codec(change: impl FnOnce(&mut Asks)) -> Codec {
-    let mut asks = Asks {
+pub(super) fn codec(change: impl FnOnce(&mut MemcachedOptions)) -> Codec {
+    let mut asks = MemcachedOptions {
         keys: 100,
-        key_sizes: Sizes::Fixed(5),
-        value_sizes: Sizes::Fixed(4),
+        key_sizes: LengthDistribution::Fixed(5),
+        value_sizes: LengthDistribution::Fixed(4),
         distribution: Distribution::Sequential,
-        ..Asks::default()
+        ..MemcachedOptions::default()
     };
     change(&mut asks);
     let workload = Workload::new(&asks, 0).expect("the asks are right");
@@ -30,14 +30,19 @@ pub(super) fn codec(change: impl FnOnce(&mut Asks)) -> Codec {
 /// Returns the outcomes of `count` requests sent at once, if the server sends `text` and each receive returns `piece`
 /// bytes. An unexpected outcome ends with an exclamation mark; the last entry may be the reason why the rest is
 /// invalid.
-pub(super) fn said_in_pieces(codec: &Codec, count: u64, text: &[u8], piece: usize) -> Vec<String> {
+pub(super) fn outcomes_in_pieces(
+    codec: &Codec,
+    count: u64,
+    text: &[u8],
+    piece: usize,
+) -> Vec<String> {
     codec.ends[0].set(count);
     let (mut all, mut end, mut at) = (Vec::new(), 0, 0);
     let name_of = |response: Response| {
         let name = (OUTCOMES.name)(response.outcome.number);
-        match response.met {
-            Met::Yes => name,
-            Met::OtherOutcome | Met::OtherBody => format!("{name}!"),
+        match response.expectation {
+            ExpectationResult::Yes => name,
+            ExpectationResult::OtherOutcome | ExpectationResult::OtherBody => format!("{name}!"),
         }
     };
     let mut number = 0;
@@ -98,9 +103,9 @@ pub(crate) fn any_datagrams(input: &[u8]) {
             sequence,
             datagrams,
         };
-        let placed = assembly.place(frame, &part(sequence), &mut answer, &mut room);
+        let placed = assembly.add(frame, &part(sequence), &mut answer, &mut room);
         assert!(room <= room_before);
-        assert_ne!(placed, Placed::WrongSequence);
+        assert_ne!(placed, Added::WrongSequence);
     }
     assert!(assembly.is_whole() && room == room_before);
     let expected: Vec<u8> = (0..datagrams).flat_map(part).collect();
@@ -119,7 +124,7 @@ pub(crate) fn any_frames(input: &[u8]) {
         rest = behind;
         if let Ok((frame, payload)) = Frame::read(datagram) {
             came += payload.len();
-            assembly.place(frame, payload, &mut answer, &mut room);
+            assembly.add(frame, payload, &mut answer, &mut room);
         }
         assert!(room <= ROOM && answer.len() + (ROOM - room) <= came);
     }
@@ -133,7 +138,7 @@ pub(crate) fn any(input: &[u8]) {
     let Some((choice, text)) = input.split_first() else {
         return;
     };
-    let change = |asks: &mut Asks| {
+    let change = |asks: &mut MemcachedOptions| {
         asks.dialect = match choice % 3 {
             0 => Dialect::Text,
             1 => Dialect::Meta,
@@ -146,14 +151,14 @@ pub(crate) fn any(input: &[u8]) {
             _ => Verify::Yes,
         };
         asks.multiget = u64::from(choice / 30 % 4) + 1;
-        asks.key_sizes = Sizes::Fixed(if *choice < 120 { 5 } else { 9 });
+        asks.key_sizes = LengthDistribution::Fixed(if *choice < 120 { 5 } else { 9 });
     };
     const COUNT: u64 = 3;
     let whole = codec(change);
-    let expected = said_in_pieces(&whole, COUNT, text, text.len().max(1));
+    let expected = outcomes_in_pieces(&whole, COUNT, text, text.len().max(1));
     for piece in [1, 2, 7, 64] {
         let pieces = codec(change);
-        assert_eq!(said_in_pieces(&pieces, COUNT, text, piece), expected);
+        assert_eq!(outcomes_in_pieces(&pieces, COUNT, text, piece), expected);
         assert_eq!(pieces.counts(), whole.counts(), "in pieces of {piece}");
     }
     let counts = whole.counts();

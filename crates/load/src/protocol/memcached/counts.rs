@@ -75,7 +75,7 @@ impl DatagramCounts {
     }
 
     /// Returns the discarded datagrams by reason.
-    pub(crate) fn useless(&self) -> [(&'static str, u64); 7] {
+    pub(crate) fn discarded(&self) -> [(&'static str, u64); 7] {
         [
             ("late", self.late),
             ("duplicated", self.duplicated),
@@ -94,7 +94,7 @@ const OTHER_ERRORS: &str = "other errors";
 impl Counts {
     /// Counts an error line of the server.
     pub(super) fn note_error(&mut self, words: &[u8]) {
-        let words = line::shown(words, ERROR_BYTES_MAX);
+        let words = line::printable(words, ERROR_BYTES_MAX);
         if let Some(count) = self.errors.get_mut(&words) {
             *count += 1;
             return;

@@ -6,28 +6,28 @@
 //! ```
 
 use super::Sent;
-use super::answer::Said;
 use super::line;
 use super::reading::Reading;
+use super::response::CommandOutcome;
 use crate::requests::memcached::ratio::Command;
-use crate::requests::memcached::{Dialect, Verify, Versions};
-use crate::requests::response::{Alike, Met, Outcome, Response};
+use crate::requests::memcached::{CasUnique, Dialect, Verify};
+use crate::requests::response::{ExpectationResult, IdenticalResponses, Outcome, Response};
 
 const HIT: Response = Response {
     outcome: Outcome {
-        number: Said::Hit as u16,
-        class: Said::Hit.class(),
+        number: CommandOutcome::Hit as u16,
+        class: CommandOutcome::Hit.class(),
     },
     keep_alive: true,
-    met: Met::Yes,
+    expectation: ExpectationResult::Yes,
 };
 
 /// Takes the hits at the start of `input` that respond to the requests of `sent`. Returns `None` if the first response
 /// is anything else or incomplete.
 #[inline]
-pub(super) fn take(reading: &Reading, sent: Sent, input: &[u8]) -> Option<Alike> {
+pub(super) fn take(reading: &Reading, sent: Sent, input: &[u8]) -> Option<IdenticalResponses> {
     let workload = &*reading.workload;
-    let are_usual = workload.versions() == Versions::No && workload.keys_of(Command::Get) == 1;
+    let are_usual = workload.versions() == CasUnique::No && workload.keys_of(Command::Get) == 1;
     if !are_usual {
         return None;
     }
@@ -61,7 +61,7 @@ pub(super) fn take(reading: &Reading, sent: Sent, input: &[u8]) -> Option<Alike>
     counts.keys_asked += hits;
     counts.hits += hits;
     counts.value_bytes_read += value_bytes;
-    Some(Alike {
+    Some(IdenticalResponses {
         response: HIT,
         count: hits,
         bytes: taken,
@@ -103,7 +103,7 @@ fn text_hit<'i>(
     let workload = &*reading.workload;
     let rest = input.strip_prefix(b"VALUE ")?;
     let rest = match workload.gets() {
-        Some(gets) => gets.behind_key(number, rest)?,
+        Some(gets) => gets.strip_key(number, rest)?,
         None => {
             let own = &mut *reading.key.borrow_mut();
             own.clear();
@@ -149,7 +149,7 @@ fn value<const END: usize>(
         Verify::No => true,
         Verify::Yes => {
             let key = workload.key(Command::Get, number, 0);
-            workload.value_bytes(key) == bytes && workload.has(key, 0, value)
+            workload.value_bytes(key) == bytes && workload.matches(key, 0, value)
         }
     };
     (is_right && behind.starts_with(end)).then_some(bytes + END)

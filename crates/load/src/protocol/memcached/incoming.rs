@@ -4,14 +4,14 @@ mod counting;
 
 mod meta;
 
-use super::answer::{self, Answer, Said};
-use super::line::{self, Found};
+use super::line::{self, LineSearch};
 use super::reading::Reading;
+use super::response::{self, CommandOutcome, ResponseLine};
 use super::value::Value;
 use crate::requests::memcached::ratio::Command;
 use crate::requests::memcached::workload::Key;
 use crate::requests::memcached::{Dialect, Verify};
-use crate::requests::response::{Met, Outcome, Response, Stage, Step};
+use crate::requests::response::{ExpectationResult, Outcome, Response, Stage, Step};
 
 pub(crate) struct Incoming<'c> {
     reading: &'c Reading,
@@ -24,7 +24,7 @@ pub(crate) struct Incoming<'c> {
     /// answered last, with or without a value.
     next_key: u64,
     /// First error in place of the answer for one of several keys.
-    erred: Option<Said>,
+    first_error: Option<CommandOutcome>,
     /// Received values, including wrong ones.
     values: u64,
     wrong: u64,
@@ -40,16 +40,16 @@ enum State {
     ExpectValue(Value),
     ExpectValueEnd,
     /// The last request of a quiet batch has this outcome; the end of the batch is missing.
-    ExpectBatchEnd(Said),
+    ExpectBatchEnd(CommandOutcome),
 }
 
 enum Next {
     /// A part of the response.
     Part,
     /// The last part.
-    Last(Said),
+    Last(CommandOutcome),
     /// Not part of this response; the missing line means this outcome.
-    Unsaid(Said),
+    Implied(CommandOutcome),
     Refused(&'static str),
 }
 
@@ -62,7 +62,7 @@ impl<'c> Incoming<'c> {
             following,
             state: State::ExpectLine,
             next_key: 0,
-            erred: None,
+            first_error: None,
             values: 0,
             wrong: 0,
             value_bytes: 0,
@@ -77,24 +77,24 @@ impl<'c> Incoming<'c> {
             match &mut self.state {
                 State::ExpectLine | State::ExpectBatchEnd(_) => {
                     let (line, bytes) = match line::find(rest) {
-                        Found::Line(line, bytes) => (line, bytes),
-                        Found::Partial => return (at, Step::Partial(self.stage())),
-                        Found::Refused(reason) => return (at, Step::Refused(reason)),
+                        LineSearch::Line(line, bytes) => (line, bytes),
+                        LineSearch::Partial => return (at, Step::Partial(self.stage())),
+                        LineSearch::Refused(reason) => return (at, Step::Refused(reason)),
                     };
                     match self.line(line) {
                         Next::Part => at += bytes,
                         Next::Last(said) => return (at + bytes, self.done(said)),
-                        Next::Unsaid(said) => return (at, self.done(said)),
+                        Next::Implied(said) => return (at, self.done(said)),
                         Next::Refused(reason) => return (at, Step::Refused(reason)),
                     }
                 }
                 State::ExpectValue(value) => {
                     let here = value.left.min(rest.len() as u64) as usize;
-                    if value.is_looked_at(self.reading)
+                    if value.needs_verification(self.reading)
                         && let Some(key) = value.key
                     {
                         let from = value.at as usize;
-                        value.is_right = self.reading.workload.has(key, from, &rest[..here]);
+                        value.is_right = self.reading.workload.matches(key, from, &rest[..here]);
                     }
                     value.pass(here as u64);
                     at += here;
@@ -139,9 +139,9 @@ impl<'c> Incoming<'c> {
             };
         }
         match self.reading.workload.dialect() {
-            Dialect::Text => match answer::text(self.command, line) {
+            Dialect::Text => match response::text(self.command, line) {
                 Some(answer) => self.answered(answer),
-                None => self.erred(line),
+                None => self.first_error(line),
             },
             Dialect::Meta => self.meta_line(line),
             Dialect::MetaQuiet => self.quiet_line(line),
@@ -149,15 +149,15 @@ impl<'c> Incoming<'c> {
     }
 
     /// Handles a line that does not answer the command: an error, or invalid.
-    fn erred(&mut self, line: &[u8]) -> Next {
-        let Some(said) = answer::error(line) else {
+    fn first_error(&mut self, line: &[u8]) -> Next {
+        let Some(said) = response::error(line) else {
             return Next::Refused(line::unknown(line));
         };
         self.reading.counts.borrow_mut().note_error(line);
         match self.reading.workload.dialect() {
-            Dialect::Text => self.said(said),
+            Dialect::Text => self.finish(said),
             Dialect::Meta | Dialect::MetaQuiet => {
-                self.erred.get_or_insert(said);
+                self.first_error.get_or_insert(said);
                 self.command_ended()
             }
         }
@@ -168,12 +168,12 @@ impl<'c> Incoming<'c> {
     }
 
     /// Returns the outcome if no further line arrives for this request.
-    fn silence(&self) -> Said {
+    fn implied_outcome(&self) -> CommandOutcome {
         match self.command {
-            Command::Get => self.said_of_keys(),
-            Command::Set | Command::Delete | Command::Increment => {
-                self.erred.unwrap_or(answer::silence(self.command))
-            }
+            Command::Get => self.outcome_of_keys(),
+            Command::Set | Command::Delete | Command::Increment => self
+                .first_error
+                .unwrap_or(response::implied_outcome(self.command)),
         }
     }
 
@@ -184,27 +184,29 @@ impl<'c> Incoming<'c> {
             self.state = State::ExpectLine;
             return Next::Part;
         }
-        let said = self.said_of_keys();
-        self.said(said)
+        let said = self.outcome_of_keys();
+        self.finish(said)
     }
 
     #[inline]
-    fn answered(&mut self, answer: Answer<'_>) -> Next {
+    fn answered(&mut self, answer: ResponseLine<'_>) -> Next {
         match answer {
-            Answer::Value { key, bytes } => self.value(key, bytes),
-            Answer::Done(Said::Miss) if self.reading.workload.dialect() != Dialect::Text => {
+            ResponseLine::Value { key, bytes } => self.value(key, bytes),
+            ResponseLine::Done(CommandOutcome::Miss)
+                if self.reading.workload.dialect() != Dialect::Text =>
+            {
                 self.command_ended()
             }
-            Answer::Done(Said::Miss) => {
-                let said = self.said_of_keys();
-                self.said(said)
+            ResponseLine::Done(CommandOutcome::Miss) => {
+                let said = self.outcome_of_keys();
+                self.finish(said)
             }
-            Answer::Done(said) => self.said(said),
+            ResponseLine::Done(said) => self.finish(said),
         }
     }
 
     /// Ends the response, unless the end of the batch is missing.
-    fn said(&mut self, said: Said) -> Next {
+    fn finish(&mut self, said: CommandOutcome) -> Next {
         let is_batch_over = self.following == 0;
         match self.reading.workload.dialect() {
             Dialect::MetaQuiet if is_batch_over => {
@@ -268,31 +270,31 @@ impl<'c> Incoming<'c> {
     }
 
     /// Handles the end of a value; returns the outcome if this completes the response.
-    fn value_ended(&mut self) -> Option<Said> {
+    fn value_ended(&mut self) -> Option<CommandOutcome> {
         self.state = State::ExpectLine;
         if self.reading.workload.dialect() == Dialect::Text {
             return None;
         }
         match self.command_ended() {
             Next::Last(said) => Some(said),
-            Next::Part | Next::Unsaid(_) | Next::Refused(_) => None,
+            Next::Part | Next::Implied(_) | Next::Refused(_) => None,
         }
     }
 
     /// Returns the outcome of a get from the received values.
-    fn said_of_keys(&self) -> Said {
-        if let Some(said) = self.erred {
+    fn outcome_of_keys(&self) -> CommandOutcome {
+        if let Some(said) = self.first_error {
             return said;
         }
         match self.values {
-            _ if self.wrong > 0 => Said::WrongValue,
-            0 => Said::Miss,
-            all if all == self.reading.workload.keys_of(self.command) => Said::Hit,
-            _ => Said::Partial,
+            _ if self.wrong > 0 => CommandOutcome::WrongValue,
+            0 => CommandOutcome::Miss,
+            all if all == self.reading.workload.keys_of(self.command) => CommandOutcome::Hit,
+            _ => CommandOutcome::Partial,
         }
     }
 
-    fn done(&self, said: Said) -> Step {
+    fn done(&self, said: CommandOutcome) -> Step {
         self.count(said);
         Step::Done(Response {
             outcome: Outcome {
@@ -300,10 +302,10 @@ impl<'c> Incoming<'c> {
                 class: said.class(),
             },
             keep_alive: true,
-            met: match said {
-                Said::WrongValue => Met::OtherBody,
-                _ if said.is_error() => Met::OtherOutcome,
-                _ => Met::Yes,
+            expectation: match said {
+                CommandOutcome::WrongValue => ExpectationResult::OtherBody,
+                _ if said.is_error() => ExpectationResult::OtherOutcome,
+                _ => ExpectationResult::Yes,
             },
         })
     }
@@ -312,7 +314,7 @@ impl<'c> Incoming<'c> {
     #[inline]
     pub(crate) fn unseen(&self) -> u64 {
         match &self.state {
-            State::ExpectValue(value) if !value.is_looked_at(self.reading) => value.left,
+            State::ExpectValue(value) if !value.needs_verification(self.reading) => value.left,
             State::ExpectLine
             | State::ExpectValue(_)
             | State::ExpectValueEnd

@@ -6,7 +6,7 @@ use crate::limits::LINE_BYTES_MAX;
 
 /// Result of searching for a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Found<'i> {
+pub(super) enum LineSearch<'i> {
     /// The line without its end, and its length including the end.
     Line(&'i [u8], usize),
     Partial,
@@ -15,19 +15,21 @@ pub(super) enum Found<'i> {
 }
 
 /// Finds the line at the start of `input`. As in memcached, a line may end without a carriage return.
-pub(super) fn find(input: &[u8]) -> Found<'_> {
+pub(super) fn find(input: &[u8]) -> LineSearch<'_> {
     let window = &input[..input.len().min(LINE_BYTES_MAX)];
     let Some(end) = memchr(b'\n', window) else {
         return match refused(window) {
-            Some(reason) => Found::Refused(reason),
-            None if window.len() == LINE_BYTES_MAX => Found::Refused("a line longer than 2 KiB"),
-            None => Found::Partial,
+            Some(reason) => LineSearch::Refused(reason),
+            None if window.len() == LINE_BYTES_MAX => {
+                LineSearch::Refused("a line longer than 2 KiB")
+            }
+            None => LineSearch::Partial,
         };
     };
     let line = &input[..end];
     match line {
-        [rest @ .., b'\r'] => Found::Line(rest, end + 1),
-        _ => Found::Line(line, end + 1),
+        [rest @ .., b'\r'] => LineSearch::Line(rest, end + 1),
+        _ => LineSearch::Line(line, end + 1),
     }
 }
 
@@ -105,7 +107,7 @@ pub(super) fn digits(input: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// Returns at most `most` bytes of a line for display, without control characters.
-pub(crate) fn shown(line: &[u8], most: usize) -> String {
+pub(crate) fn printable(line: &[u8], most: usize) -> String {
     let (line, more) = match line.get(..most) {
         Some(beginning) if line.len() > most => (beginning, "…"),
         _ => (line, ""),
@@ -124,27 +126,27 @@ mod tests {
     #[test]
     fn a_line_ends_with_its_line_feed() {
         for (input, expected) in [
-            (&b"END\r\nmore"[..], Found::Line(b"END", 5)),
-            (b"END\nmore", Found::Line(b"END", 4)),
-            (b"\r\n", Found::Line(b"", 2)),
-            (b"EN", Found::Partial),
-            (b"", Found::Partial),
+            (&b"END\r\nmore"[..], LineSearch::Line(b"END", 5)),
+            (b"END\nmore", LineSearch::Line(b"END", 4)),
+            (b"\r\n", LineSearch::Line(b"", 2)),
+            (b"EN", LineSearch::Partial),
+            (b"", LineSearch::Partial),
         ] {
             assert_eq!(find(input), expected);
         }
-        assert_eq!(find(&[b'a'; LINE_BYTES_MAX - 1]), Found::Partial);
+        assert_eq!(find(&[b'a'; LINE_BYTES_MAX - 1]), LineSearch::Partial);
         let endless = [b'a'; 2 * LINE_BYTES_MAX];
-        assert!(matches!(find(&endless), Found::Refused(_)));
+        assert!(matches!(find(&endless), LineSearch::Refused(_)));
     }
 
     #[test]
-    fn who_is_no_memcached_is_named() {
+    fn other_protocols_are_recognized() {
         let alert = [0x15, 3, 3, 0, 2, 2, 40];
         assert_eq!(
             find(&alert),
-            Found::Refused("TLS: use memcacheds:// for this server")
+            LineSearch::Refused("TLS: use memcacheds:// for this server")
         );
-        assert!(matches!(find(&[0x81, 0, 0]), Found::Refused(_)));
+        assert!(matches!(find(&[0x81, 0, 0]), LineSearch::Refused(_)));
         assert!(unknown(b"HTTP/1.1 400 Bad Request").contains("HTTP"));
         assert!(unknown(b"-ERR unknown command").contains("Redis"));
     }
@@ -168,7 +170,7 @@ mod tests {
             (b"+1", None),
             (b"1a", None),
         ] {
-            assert_eq!(number(word), expected, "{}", shown(word, 40));
+            assert_eq!(number(word), expected, "{}", printable(word, 40));
         }
     }
 
@@ -177,14 +179,14 @@ mod tests {
         assert_eq!(digits(b"100\r\n"), Some((100, &b"\r\n"[..])));
         assert_eq!(digits(b"0"), Some((0, &b""[..])));
         for other in [&b""[..], b"x1", b" 1", b"1000000000000000000 "] {
-            assert_eq!(digits(other), None, "{}", shown(other, 40));
+            assert_eq!(digits(other), None, "{}", printable(other, 40));
         }
     }
 
     #[test]
-    fn what_is_shown_of_a_line_is_short_and_harmless() {
-        assert_eq!(shown(b"ERROR \x1b[2J", 100), "ERROR ?[2J");
-        assert_eq!(shown(b"abcdef", 3), "abc…");
-        assert_eq!(shown(b"abc", 3), "abc");
+    fn printable_line_is_short_and_safe() {
+        assert_eq!(printable(b"ERROR \x1b[2J", 100), "ERROR ?[2J");
+        assert_eq!(printable(b"abcdef", 3), "abc…");
+        assert_eq!(printable(b"abc", 3), "abc");
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::counts::{Counts, DatagramCounts};
-use crate::requests::memcached::Carrier;
+use crate::requests::memcached::TransportKind;
 use crate::requests::memcached::workload::Workload;
 
 pub(super) struct Reading {
@@ -20,8 +20,8 @@ impl Reading {
             workload: Arc::clone(workload),
             counts: RefCell::new(Counts {
                 datagrams: match workload.carrier() {
-                    Carrier::Streams => None,
-                    Carrier::Datagrams => Some(DatagramCounts::default()),
+                    TransportKind::Streams => None,
+                    TransportKind::Datagrams => Some(DatagramCounts::default()),
                 },
                 ..Counts::default()
             }),

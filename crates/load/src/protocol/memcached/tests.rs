@@ -1,31 +1,31 @@
 //! Tests of responses split into pieces, valid and invalid.
 
-use super::check::{codec, said_in_pieces};
+use super::check::{codec, outcomes_in_pieces};
 use super::*;
 use crate::requests::memcached::ratio::{Command, Ratio};
-use crate::requests::memcached::sizes::Sizes;
-use crate::requests::memcached::{Asks, Dialect, Verify, Versions};
+use crate::requests::memcached::sizes::LengthDistribution;
+use crate::requests::memcached::{CasUnique, Dialect, MemcachedOptions, Verify};
 use crate::requests::response::Step;
 
 /// Returns the outcomes and checks that they do not depend on the pieces.
 #[track_caller]
-fn said(change: impl Fn(&mut Asks), count: u64, text: &str) -> (String, Counts) {
+fn said(change: impl Fn(&mut MemcachedOptions), count: u64, text: &str) -> (String, Counts) {
     let whole = codec(&change);
-    let expected = said_in_pieces(&whole, count, text.as_bytes(), text.len().max(1));
+    let expected = outcomes_in_pieces(&whole, count, text.as_bytes(), text.len().max(1));
     for piece in 1..text.len() {
         let pieces = codec(&change);
-        let all = said_in_pieces(&pieces, count, text.as_bytes(), piece);
+        let all = outcomes_in_pieces(&pieces, count, text.as_bytes(), piece);
         assert_eq!(all, expected, "in pieces of {piece}");
         assert_eq!(pieces.counts(), whole.counts(), "in pieces of {piece}");
     }
     (expected.join(", "), whole.counts())
 }
 
-fn meta(asks: &mut Asks) {
+fn meta(asks: &mut MemcachedOptions) {
     asks.dialect = Dialect::Meta;
 }
 
-fn quiet(asks: &mut Asks) {
+fn quiet(asks: &mut MemcachedOptions) {
     asks.dialect = Dialect::MetaQuiet;
 }
 
@@ -45,9 +45,9 @@ fn gets_hit_and_miss() {
 }
 
 #[test]
-fn hits_are_those_of_the_keys_that_were_asked_for() {
+fn hit_must_have_requested_key() {
     let text = "VALUE k00000000 0 4\r\nabcd\r\nEND\r\nVALUE k00000001 0 4\r\nabcd\r\nEND\r\n";
-    let long = |asks: &mut Asks| asks.key_sizes = Sizes::Fixed(9);
+    let long = |asks: &mut MemcachedOptions| asks.key_sizes = LengthDistribution::Fixed(9);
     let (all, counts) = said(long, 2, text);
     assert_eq!((all.as_str(), counts.hits), ("hit, hit", 2));
     for (right, wrong) in [
@@ -83,9 +83,9 @@ fn quiet_hits_are_whole_with_the_end_of_their_batch() {
 
 #[test]
 fn a_get_of_many_keys_is_counted_by_key() {
-    let three = |asks: &mut Asks| {
+    let three = |asks: &mut MemcachedOptions| {
         asks.multiget = 3;
-        asks.versions = Versions::Yes;
+        asks.versions = CasUnique::Yes;
     };
     let text = "VALUE k0000 0 4 1\r\nabcd\r\nVALUE k0002 0 4 2\r\nEND\r\r\nEND\r\nEND\r\n";
     let (all, counts) = said(three, 2, text);
@@ -100,7 +100,7 @@ fn a_get_of_many_keys_is_counted_by_key() {
 
 #[test]
 fn a_meta_get_of_many_keys_ends_with_the_answer_about_the_last() {
-    let three = |asks: &mut Asks| {
+    let three = |asks: &mut MemcachedOptions| {
         meta(asks);
         asks.multiget = 3;
     };
@@ -119,8 +119,8 @@ fn a_meta_get_of_many_keys_ends_with_the_answer_about_the_last() {
 }
 
 #[test]
-fn a_quiet_get_of_many_keys_is_over_when_a_later_request_or_the_end_is_heard_of() {
-    let three = |asks: &mut Asks| {
+fn quiet_multiget_ends_with_later_response() {
+    let three = |asks: &mut MemcachedOptions| {
         quiet(asks);
         asks.multiget = 3;
     };
@@ -144,7 +144,7 @@ fn a_quiet_get_of_many_keys_is_over_when_a_later_request_or_the_end_is_heard_of(
 }
 
 #[test]
-fn changes_are_what_the_server_says_of_them() {
+fn change_responses_are_parsed() {
     for (ratio, text, expected) in [
         (
             "0:1",
@@ -162,10 +162,10 @@ fn changes_are_what_the_server_says_of_them() {
             "incremented, incremented, not_found",
         ),
     ] {
-        let with_ratio = |asks: &mut Asks| asks.ratio = Ratio::parse(ratio).unwrap();
+        let with_ratio = |asks: &mut MemcachedOptions| asks.ratio = Ratio::parse(ratio).unwrap();
         assert_eq!(said(with_ratio, 3, text).0, expected);
     }
-    let sets = |asks: &mut Asks| asks.ratio = Ratio::SETS;
+    let sets = |asks: &mut MemcachedOptions| asks.ratio = Ratio::SETS;
     let (_, counts) = said(sets, 3, "STORED\r\nNOT_STORED\r\nSTORED\r\n");
     assert_eq!(
         (counts.sets, counts.stored, counts.value_bytes_written),
@@ -174,10 +174,10 @@ fn changes_are_what_the_server_says_of_them() {
 }
 
 #[test]
-fn a_value_that_is_looked_at_proves_its_key() {
-    let verified = |asks: &mut Asks| {
+fn verified_value_must_match_key() {
+    let verified = |asks: &mut MemcachedOptions| {
         asks.verify = Verify::Yes;
-        asks.value_sizes = Sizes::Fixed(40);
+        asks.value_sizes = LengthDistribution::Fixed(40);
     };
     let codec = codec(verified);
     let value = |key: u64, length: usize| {
@@ -223,7 +223,7 @@ fn meta_answers_are_matched_by_their_opaque() {
 }
 
 #[test]
-fn what_is_quiet_says_by_silence_what_went_as_usual() {
+fn missing_quiet_responses_imply_outcome() {
     for (text, expected) in [
         ("MN\r\n", "miss, miss, miss"),
         ("VA 1 Oaaaa\r\na\r\nMN\r\n", "hit, miss, miss"),
@@ -248,7 +248,7 @@ fn what_is_quiet_says_by_silence_what_went_as_usual() {
     ] {
         assert_eq!(said(quiet, 3, text).0, expected, "{text}");
     }
-    let mixed = |asks: &mut Asks| {
+    let mixed = |asks: &mut MemcachedOptions| {
         quiet(asks);
         asks.ratio = Ratio::parse("1:1:1").unwrap();
     };
@@ -282,7 +282,7 @@ fn what_is_quiet_says_by_silence_what_went_as_usual() {
 #[test]
 fn errors_are_counted_by_their_words() {
     let text = "ERROR\r\nCLIENT_ERROR bad command line format\r\nSERVER_ERROR out of memory\r\n";
-    for change in [(|_| ()) as fn(&mut Asks), meta] {
+    for change in [(|_| ()) as fn(&mut MemcachedOptions), meta] {
         let (all, counts) = said(change, 3, text);
         assert_eq!(all, "error!, client_error!, server_error!");
         assert_eq!(counts.errors["SERVER_ERROR out of memory"], 1);
@@ -291,7 +291,7 @@ fn errors_are_counted_by_their_words() {
 }
 
 #[test]
-fn who_is_no_memcached_is_refused_with_a_reason() {
+fn other_protocols_are_refused() {
     let endless = "a".repeat(10_000);
     for (text, part) in [
         ("HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP response"),
@@ -319,7 +319,7 @@ fn a_large_value_need_not_be_seen_unless_it_is_verified() {
     let header = b"VALUE k0000 0 5000000000\r\nab";
     let seen = codec(|asks| {
         asks.verify = Verify::Yes;
-        asks.value_sizes = Sizes::Fixed(4);
+        asks.value_sizes = LengthDistribution::Fixed(4);
     });
     // The length differs from that of the key's value, so the value is wrong without being read.
     for codec in [codec(|_| ()), seen] {
@@ -337,7 +337,10 @@ fn a_large_value_need_not_be_seen_unless_it_is_verified() {
 #[test]
 fn a_batch_is_its_requests_one_behind_the_other() {
     for (change, expected) in [
-        ((|_| ()) as fn(&mut Asks), "get k0005\r\nget k0006\r\n"),
+        (
+            (|_| ()) as fn(&mut MemcachedOptions),
+            "get k0005\r\nget k0006\r\n",
+        ),
         (meta, "mg k0005 v Oaaaf\r\nmg k0006 v Oaaag\r\n"),
         (quiet, "mg k0005 v q Oaaaf\r\nmg k0006 v q Oaaag\r\nmn\r\n"),
     ] {

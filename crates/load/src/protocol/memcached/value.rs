@@ -15,7 +15,7 @@ pub(super) struct Value {
 
 impl Value {
     /// Whether the remaining bytes must be verified.
-    pub(super) fn is_looked_at(&self, reading: &Reading) -> bool {
+    pub(super) fn needs_verification(&self, reading: &Reading) -> bool {
         self.is_right && reading.workload.verify() == Verify::Yes
     }
 

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_read_of_its_line() {
+    fn time_wait_is_parsed() {
         let text =
             "sockets: used 200\nTCP: inuse 5 orphan 0 tw 12 alloc 9 mem 2\nUDP: inuse 1 mem 0\n";
         assert_eq!(time_wait(text), Some(12));

@@ -59,7 +59,7 @@ mod tests {
         "33 32 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:15 - cgroup cgroup rw,cpu,cpuacct\n";
 
     #[test]
-    fn a_quota_of_version_two_is_seen_at_any_level() {
+    fn cgroup_v2_quota_of_ancestor_is_found() {
         let held = (
             "sys/fs/cgroup/a/cpu.stat",
             "usage_usec 5\nthrottled_usec 250000\n",
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_of_version_one_is_seen() {
+    fn cgroup_v1_quota_is_found() {
         let files = |quota| {
             found(&[
                 (
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_that_sees_its_group_as_the_root_of_the_mount_is_found() {
+    fn cgroup_at_mount_root_is_found() {
         let mounted = ONE.replace(" / /sys", " /docker/abc /sys");
         let found = found(&[
             ("proc/self/cgroup", "4:cpu,cpuacct:/docker/abc\n"),

@@ -1,10 +1,10 @@
 //! Results of the trials at one rate.
 
-use super::Held;
+use super::TrialOutcome;
 use crate::limits::{FIND_CONFIRM_MAX, FIND_TRIALS_PER_RATE};
 
 /// A rate is confirmed if the probability of this many passes by chance, each with probability 1/2, is at most this.
-pub(super) const DOUBT_MAX: f64 = 0.05;
+pub(super) const P_VALUE_MAX: f64 = 0.05;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Score {
@@ -17,7 +17,7 @@ pub(super) struct Score {
     pub(super) undecided: u32,
     pub(super) too_short: u32,
     /// Whether the generator was the limit in any trial.
-    pub(super) is_generators: bool,
+    pub(super) is_generator_limited: bool,
 }
 
 impl Score {
@@ -29,19 +29,19 @@ impl Score {
             not_kept: 0,
             undecided: 0,
             too_short: 0,
-            is_generators: false,
+            is_generator_limited: false,
         }
     }
 
-    pub(super) fn add(&mut self, held: Held) {
+    pub(super) fn add(&mut self, held: TrialOutcome) {
         self.trials += 1;
         match held {
-            Held::Yes => self.held += 1,
-            Held::No => {}
-            Held::RateNotKept => self.not_kept += 1,
-            Held::GeneratorLimit => self.is_generators = true,
-            Held::Undecided => self.undecided += 1,
-            Held::TooShort => self.too_short += 1,
+            TrialOutcome::Yes => self.held += 1,
+            TrialOutcome::No => {}
+            TrialOutcome::RateNotKept => self.not_kept += 1,
+            TrialOutcome::GeneratorLimit => self.is_generator_limited = true,
+            TrialOutcome::Undecided => self.undecided += 1,
+            TrialOutcome::TooShort => self.too_short += 1,
         }
     }
 
@@ -52,10 +52,10 @@ impl Score {
 
     /// Whether the condition holds by two of three trials; `None` before that. A rate not confirmed in time counts as
     /// failed.
-    pub(super) fn leaning(self) -> Option<bool> {
+    pub(super) fn majority(self) -> Option<bool> {
         let majority = FIND_TRIALS_PER_RATE / 2 + 1;
-        let is_unconfirmed = self.trials >= FIND_CONFIRM_MAX && self.doubt() > DOUBT_MAX;
-        if self.is_generators || is_unconfirmed {
+        let is_unconfirmed = self.trials >= FIND_CONFIRM_MAX && self.p_value() > P_VALUE_MAX;
+        if self.is_generator_limited || is_unconfirmed {
             return Some(false);
         }
         let failed = self.trials - self.held;
@@ -67,7 +67,7 @@ impl Score {
     }
 
     /// Probability of at least this many passes if each trial passed with probability 1/2.
-    pub(super) fn doubt(self) -> f64 {
+    pub(super) fn p_value(self) -> f64 {
         upper_tail(self.trials, self.held)
     }
 }

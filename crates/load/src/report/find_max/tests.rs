@@ -29,9 +29,9 @@ impl Model {
         let off = 1.0 + self.noise * (2.0 * random.unit() - 1.0);
         let p99_us = self.p99_us(rate as f64) * off;
         let held = match p99_us < bound_us {
-            _ if rate as f64 > self.generator_max => Held::GeneratorLimit,
-            true => Held::Yes,
-            false => Held::No,
+            _ if rate as f64 > self.generator_max => TrialOutcome::GeneratorLimit,
+            true => TrialOutcome::Yes,
+            false => TrialOutcome::No,
         };
         Trial {
             rate,
@@ -45,15 +45,15 @@ impl Model {
         }
     }
 
-    fn search(&self, bound_us: f64, start: Option<u64>, seed: u64) -> (Answer, usize) {
+    fn search(&self, bound_us: f64, start: Option<u64>, seed: u64) -> (SearchResult, usize) {
         let random = Random::new(seed);
         let mut search = Search::new(start);
         loop {
             match search.next() {
-                Step::Try(rate) | Step::Confirm(rate) => {
+                NextStep::Try(rate) | NextStep::Confirm(rate) => {
                     search.record(self.trial(rate, bound_us, &random));
                 }
-                Step::Done(answer) => return (answer, search.trials().len()),
+                NextStep::Done(answer) => return (answer, search.trials().len()),
             }
         }
     }
@@ -65,22 +65,24 @@ const STEADY: Model = Model {
     noise: 0.0,
 };
 
-fn found(answer: &Answer) -> u64 {
+fn found(answer: &SearchResult) -> u64 {
     match answer {
-        Answer::Found {
+        SearchResult::Found {
             rate, confidence, ..
         } => {
             assert!(*confidence >= 0.95, "{answer}");
             *rate
         }
-        Answer::Never { .. } | Answer::Unsteady { .. } | Answer::TooShort { .. } => {
+        SearchResult::Never { .. }
+        | SearchResult::Unsteady { .. }
+        | SearchResult::TooShort { .. } => {
             panic!("{answer}")
         }
     }
 }
 
 #[test]
-fn a_target_keeps_up_when_no_more_is_open_at_the_end_than_at_any_moment() {
+fn keeps_up_with_usual_requests_in_flight() {
     let kept = |requests: u64, unfinished: u64, mean_ms: f64, missed: u64, failures: u64| {
         let mut report = Report {
             duration_s: 5.0,
@@ -107,7 +109,7 @@ fn a_target_keeps_up_when_no_more_is_open_at_the_end_than_at_any_moment() {
 }
 
 #[test]
-fn the_highest_rate_of_a_steady_queue_is_found_within_the_precision() {
+fn steady_queue_is_found_within_precision() {
     for bound_us in [200.0, 1_000.0, 20_000.0] {
         for start in [None, Some(1), Some(7), Some(49_000), Some(10_000_000)] {
             let (answer, trials) = STEADY.search(bound_us, start, 1);
@@ -122,7 +124,7 @@ fn the_highest_rate_of_a_steady_queue_is_found_within_the_precision() {
 }
 
 #[test]
-fn noise_moves_the_answer_by_little_and_never_leaves_it_unconfirmed() {
+fn noisy_queue_is_found_and_confirmed() {
     let noisy = Model {
         noise: 0.3,
         ..STEADY
@@ -137,13 +139,13 @@ fn noise_moves_the_answer_by_little_and_never_leaves_it_unconfirmed() {
 }
 
 #[test]
-fn a_condition_that_never_holds_is_said_to() {
+fn impossible_condition_is_never() {
     let (answer, _) = STEADY.search(1.0, None, 1);
-    assert_eq!(answer, Answer::Never { rate: 1 });
+    assert_eq!(answer, SearchResult::Never { rate: 1 });
 }
 
 #[test]
-fn the_limit_of_the_generator_is_not_taken_for_that_of_the_target() {
+fn generator_limit_is_reported() {
     let model = Model {
         generator_max: 9_000.0,
         ..STEADY
@@ -155,8 +157,8 @@ fn the_limit_of_the_generator_is_not_taken_for_that_of_the_target() {
     );
     assert!(matches!(
         answer,
-        Answer::Found {
-            ceiling: Ceiling::Generator,
+        SearchResult::Found {
+            ceiling: SearchLimit::Generator,
             ..
         }
     ));
@@ -168,22 +170,25 @@ fn the_limit_of_the_generator_is_not_taken_for_that_of_the_target() {
 }
 
 #[test]
-fn a_target_like_a_coin_ends_the_search_without_a_promise() {
+fn random_target_ends_unsteady() {
     let coin = |rate: u64, random: &Random| Trial {
         held: match random.unit() < 0.5 {
-            true => Held::Yes,
-            false => Held::No,
+            true => TrialOutcome::Yes,
+            false => TrialOutcome::No,
         },
         ..STEADY.trial(rate, 1.0, &Random::new(0))
     };
     let (mut promised, mut ended) = (0, 0);
     for seed in 0..200 {
         let (random, mut search) = (Random::new(seed), Search::new(None));
-        while let Step::Try(rate) | Step::Confirm(rate) = search.next() {
+        while let NextStep::Try(rate) | NextStep::Confirm(rate) = search.next() {
             search.record(coin(rate, &random));
         }
         ended += 1;
-        promised += u32::from(matches!(search.next(), Step::Done(Answer::Found { .. })));
+        promised += u32::from(matches!(
+            search.next(),
+            NextStep::Done(SearchResult::Found { .. })
+        ));
     }
     // Testing after each trial finds five passes in a row sooner or later: the bound is per rate, not per search.
     assert_eq!(ended, 200);
@@ -191,24 +196,24 @@ fn a_target_like_a_coin_ends_the_search_without_a_promise() {
 }
 
 #[test]
-fn a_search_that_is_narrowed_further_confirms_what_it_found() {
+fn narrowed_search_confirms_result() {
     let random = Random::new(1);
     let mut search = Search::new(None).narrowed_to(1.01);
     let mut confirmed = Vec::new();
     let answer = loop {
         match search.next() {
-            Step::Try(rate) => search.record(STEADY.trial(rate, 1000.0, &random)),
-            Step::Confirm(rate) => {
+            NextStep::Try(rate) => search.record(STEADY.trial(rate, 1000.0, &random)),
+            NextStep::Confirm(rate) => {
                 confirmed.push(rate);
                 search.record(STEADY.trial(rate, 1000.0, &random));
             }
-            Step::Done(answer) => break answer,
+            NextStep::Done(answer) => break answer,
         }
     };
     let rate = found(&answer);
     assert!(confirmed.iter().all(|of| *of == rate), "{confirmed:?}");
     let trials = search.trials().iter();
-    let failed = trials.filter(|trial| trial.held != Held::Yes);
+    let failed = trials.filter(|trial| trial.held != TrialOutcome::Yes);
     let lowest_failed = failed.map(|trial| trial.rate).min().unwrap();
     assert!(
         lowest_failed as f64 / rate as f64 <= 1.011,
@@ -217,7 +222,7 @@ fn a_search_that_is_narrowed_further_confirms_what_it_found() {
 }
 
 #[test]
-fn five_trials_of_five_are_what_confidence_takes() {
+fn five_of_five_trials_confirm() {
     let score = |held, trials| Score {
         held,
         trials,
@@ -231,41 +236,41 @@ fn five_trials_of_five_are_what_confidence_takes() {
         (6, 8, false),
     ] {
         assert_eq!(
-            score(held, trials).doubt() <= DOUBT_MAX,
+            score(held, trials).p_value() <= P_VALUE_MAX,
             is_sure,
             "{held} of {trials}"
         );
     }
-    assert!((score(5, 5).doubt() - 1.0 / 32.0).abs() < 1e-12);
+    assert!((score(5, 5).p_value() - 1.0 / 32.0).abs() < 1e-12);
 }
 
 /// Runs a search whose trials have the outcome that `held` returns for their rate.
-fn search_of(start: u64, held: impl Fn(u64) -> Held) -> (Answer, Vec<Trial>) {
+fn search_of(start: u64, held: impl Fn(u64) -> TrialOutcome) -> (SearchResult, Vec<Trial>) {
     let random = Random::new(1);
     let mut search = Search::new(Some(start));
     loop {
         match search.next() {
-            Step::Try(rate) | Step::Confirm(rate) => search.record(Trial {
+            NextStep::Try(rate) | NextStep::Confirm(rate) => search.record(Trial {
                 held: held(rate),
                 ..STEADY.trial(rate, 1_000.0, &random)
             }),
-            Step::Done(answer) => return (answer, search.trials().to_vec()),
+            NextStep::Done(answer) => return (answer, search.trials().to_vec()),
         }
     }
 }
 
 #[test]
-fn trials_that_cannot_tell_are_no_pass_and_the_search_goes_on_and_names_them() {
+fn undecided_trials_are_no_pass_and_listed() {
     let (answer, trials) = search_of(1_000, |rate| match rate {
-        ..=5_000 => Held::Yes,
-        _ => Held::Undecided,
+        ..=5_000 => TrialOutcome::Yes,
+        _ => TrialOutcome::Undecided,
     });
     let rate = found(&answer);
     assert!((4_700..=5_000).contains(&rate), "{answer}");
-    let Answer::Found { ceiling, .. } = answer else {
+    let SearchResult::Found { ceiling, .. } = answer else {
         unreachable!("it was found");
     };
-    assert_eq!(ceiling, Ceiling::Undecided);
+    assert_eq!(ceiling, SearchLimit::Undecided);
     let undecided = undecided::of(&trials);
     let count: u32 = undecided.iter().map(|of| of.trials).sum();
     let said = sentence(Some(&answer), &trials);
@@ -285,23 +290,23 @@ fn trials_that_cannot_tell_are_no_pass_and_the_search_goes_on_and_names_them() {
 }
 
 #[test]
-fn a_single_trial_that_cannot_tell_decides_nothing() {
+fn single_undecided_trial_decides_nothing() {
     let random = Random::new(1);
     let mut search = Search::new(Some(1_000));
     let answer = loop {
         match search.next() {
-            Step::Try(rate) | Step::Confirm(rate) => {
+            NextStep::Try(rate) | NextStep::Confirm(rate) => {
                 let is_first = !search.trials().iter().any(|trial| trial.rate == rate);
                 let trial = STEADY.trial(rate, 1_000.0, &random);
                 search.record(match is_first {
                     true => Trial {
-                        held: Held::Undecided,
+                        held: TrialOutcome::Undecided,
                         ..trial
                     },
                     false => trial,
                 });
             }
-            Step::Done(answer) => break answer,
+            NextStep::Done(answer) => break answer,
         }
     };
     let (rate, truth) = (found(&answer) as f64, STEADY.truth(1_000.0));
@@ -312,24 +317,24 @@ fn a_single_trial_that_cannot_tell_decides_nothing() {
 }
 
 #[test]
-fn a_search_ends_where_lower_rates_have_too_few_responses() {
+fn search_ends_with_too_few_responses() {
     let (answer, trials) = search_of(1_000, |rate| match rate {
-        ..=200 => Held::TooShort,
-        _ => Held::No,
+        ..=200 => TrialOutcome::TooShort,
+        _ => TrialOutcome::No,
     });
-    assert_eq!(answer, Answer::TooShort { rate: 125 });
+    assert_eq!(answer, SearchResult::TooShort { rate: 125 });
     assert!(trials.len() < 20, "{}", trials.len());
     let said = sentence(Some(&answer), &trials);
     assert!(said.contains("Make trials longer (-d)"), "{said}");
-    let (answer, _) = search_of(1_000, |_| Held::Undecided);
-    assert_eq!(answer, Answer::Never { rate: 1 });
+    let (answer, _) = search_of(1_000, |_| TrialOutcome::Undecided);
+    assert_eq!(answer, SearchResult::Never { rate: 1 });
 }
 
 #[test]
-fn a_search_whose_trials_all_tell_says_nothing_of_others() {
+fn decided_search_lists_no_undecided_trials() {
     let (answer, trials) = search_of(1_000, |rate| match rate {
-        ..=5_000 => Held::Yes,
-        _ => Held::No,
+        ..=5_000 => TrialOutcome::Yes,
+        _ => TrialOutcome::No,
     });
     assert_eq!(sentence(Some(&answer), &trials), answer.to_string());
     assert_eq!(sentence(None, &[]), "stopped before a rate was found");

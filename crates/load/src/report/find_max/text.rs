@@ -4,14 +4,14 @@ use std::fmt;
 
 use onrush_measure::units;
 
-use super::{Answer, Ceiling, Held, Trial, undecided};
+use super::{SearchLimit, SearchResult, Trial, TrialOutcome, undecided};
 use crate::limits::{FIND_PRECISION, FIND_TRIALS_MAX};
 
 /// Returns the answer and the number of undecided trials; without an answer, that the search was stopped early.
-pub fn sentence(answer: Option<&Answer>, trials: &[Trial]) -> String {
+pub fn sentence(answer: Option<&SearchResult>, trials: &[Trial]) -> String {
     let found = answer.map_or(
         "stopped before a rate was found".to_owned(),
-        Answer::to_string,
+        SearchResult::to_string,
     );
     let undecided = undecided::of(trials);
     let count: u32 = undecided.iter().map(|of| of.trials).sum();
@@ -30,11 +30,11 @@ pub fn sentence(answer: Option<&Answer>, trials: &[Trial]) -> String {
     )
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for SearchResult {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |rate: &u64| units::plural(*rate, "request");
         match self {
-            Answer::Found {
+            SearchResult::Found {
                 rate,
                 held,
                 trials,
@@ -42,14 +42,14 @@ impl fmt::Display for Answer {
                 ceiling,
             } => {
                 let above = match ceiling {
-                    Ceiling::Condition => format!("the condition failed at a rate higher by {:.0} % or less", (FIND_PRECISION - 1.0) * 100.0),
-                    Ceiling::Target => format!("at a rate higher by {:.0} % or less the target responded to fewer \
+                    SearchLimit::Condition => format!("the condition failed at a rate higher by {:.0} % or less", (FIND_PRECISION - 1.0) * 100.0),
+                    SearchLimit::Target => format!("at a rate higher by {:.0} % or less the target responded to fewer \
                         requests than scheduled", (FIND_PRECISION - 1.0) * 100.0),
-                    Ceiling::Undecided => format!("at a rate higher by {:.0} % or less trials could not decide whether \
+                    SearchLimit::Undecided => format!("at a rate higher by {:.0} % or less trials could not decide whether \
                         the condition holds", (FIND_PRECISION - 1.0) * 100.0),
-                    Ceiling::Generator => "the generator could not send more (-t, --cpus), so the target may support a \
+                    SearchLimit::Generator => "the generator could not send more (-t, --cpus), so the target may support a \
                         higher rate".to_owned(),
-                    Ceiling::Rates => "no higher rate can be requested".to_owned(),
+                    SearchLimit::Rates => "no higher rate can be requested".to_owned(),
                 };
                 write!(
                     out,
@@ -60,24 +60,24 @@ impl fmt::Display for Answer {
                     (confidence * 100.0).floor()
                 )
             }
-            Answer::Never { rate } => write!(
+            SearchResult::Never { rate } => write!(
                 out,
                 "none: the condition fails even at {} per second, or the target does not keep up with them",
                 number(rate)
             ),
-            Answer::Unsteady { rate: Some(rate) } => write!(
+            SearchResult::Unsteady { rate: Some(rate) } => write!(
                 out,
                 "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably; the highest that held in most of \
                  its trials was {} per second. Make trials longer (-d), or reduce other load on the machine",
                 number(rate)
             ),
-            Answer::TooShort { rate } => write!(
+            SearchResult::TooShort { rate } => write!(
                 out,
                 "none: trials at {} per second have too few responses to decide the condition (lower rates have \
                  fewer), and it holds at no higher rate that was tried. Make trials longer (-d)",
                 number(rate)
             ),
-            Answer::Unsteady { rate: None } => write!(
+            SearchResult::Unsteady { rate: None } => write!(
                 out,
                 "not certain: after {FIND_TRIALS_MAX} trials no rate holds reliably. Make trials longer (-d), or \
                  reduce other load on the machine"
@@ -95,12 +95,12 @@ impl fmt::Display for Trial {
             })
         });
         let held = match self.held {
-            Held::Yes => "holds",
-            Held::No => "the condition fails",
-            Held::RateNotKept => "the target did not keep up",
-            Held::GeneratorLimit => "the generator was the limit",
-            Held::Undecided => "undecided, not a pass",
-            Held::TooShort => "too few responses to decide, not a pass",
+            TrialOutcome::Yes => "holds",
+            TrialOutcome::No => "the condition fails",
+            TrialOutcome::RateNotKept => "the target did not keep up",
+            TrialOutcome::GeneratorLimit => "the generator was the limit",
+            TrialOutcome::Undecided => "undecided, not a pass",
+            TrialOutcome::TooShort => "too few responses to decide, not a pass",
         };
         write!(
             out,

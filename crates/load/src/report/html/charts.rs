@@ -3,7 +3,7 @@
 mod distribution;
 
 use onrush_chart::{
-    Axis, Column, Line, Plot, Scale, Size, Stack, figure, linear_ticks, log_ticks,
+    Axis, Column, Line, LineChart, Scale, Size, Stack, figure, linear_ticks, log_ticks,
     percentile_ticks, plain_number, tail, time_tick,
 };
 use onrush_measure::histogram::Histogram;
@@ -11,8 +11,8 @@ use onrush_measure::units;
 
 use super::time::time;
 use crate::record::figures::Kind;
+use crate::record::incomplete_waits::{Bounds, Censored, IncompleteWaits};
 use crate::record::times::Times;
-use crate::record::unanswered::{Bounds, Censored, Unanswered};
 use crate::report::Report;
 use crate::report::rows::SecondRow;
 use distribution::distribution;
@@ -20,7 +20,7 @@ use distribution::distribution;
 /// Points in a chart over time: a chart is 320 units wide, and more points per line blur.
 const POINTS_MAX: usize = 240;
 
-pub(super) fn of(report: &Report, times: Option<&Times>, waits: &Unanswered) -> Vec<String> {
+pub(super) fn of(report: &Report, times: Option<&Times>, waits: &IncompleteWaits) -> Vec<String> {
     let joined = joined(&report.seconds);
     let charts = [
         rate(&joined),
@@ -185,7 +185,7 @@ fn rate(points: &[Point]) -> Option<String> {
     if largest <= 0.0 {
         return None;
     }
-    let plot = Plot {
+    let plot = LineChart {
         title: "Responses per second over time".into(),
         description: format!("at most {}", units::rate(largest)),
         x: time_axis(points),
@@ -223,7 +223,7 @@ fn percentiles_over_time(points: &[Point]) -> Option<String> {
         })
         .filter(|line| !line.segments[0].is_empty())
         .collect();
-    let plot = Plot {
+    let plot = LineChart {
         title: "Response times over time".into(),
         description: format!("{} percentiles of each second", lines.len()),
         x: time_axis(points),
@@ -241,7 +241,7 @@ fn percentiles_over_time(points: &[Point]) -> Option<String> {
 
 /// Response time, service time and send lag by percentile; the first is the sum of the other two. From the percentile
 /// on that requests without a response could change, a curve is a lower bound and dashed.
-fn by_percentile(times: &Times, waits: &Unanswered) -> Option<String> {
+fn by_percentile(times: &Times, waits: &IncompleteWaits) -> Option<String> {
     let none = Histogram::new();
     let kinds = [
         (Kind::Response, "o1", false),
@@ -282,7 +282,7 @@ fn by_percentile(times: &Times, waits: &Unanswered) -> Option<String> {
         let (_, us) = line.segments[0].last()?;
         Some(format!("{}: {}", line.name, time(*us)))
     });
-    let plot = Plot {
+    let plot = LineChart {
         title: "Times by percentile".into(),
         description: ends.collect::<Vec<_>>().join("; "),
         x: Axis {
@@ -350,7 +350,7 @@ fn responses(points: &[Point], classes: [&'static str; 5]) -> Option<String> {
         .filter(|(part, _)| is_there(*part))
         .map(|(_, (name, class))| format!("<li><i class=\"{class}\"></i>{name}</li>"))
         .collect();
-    let plot = Plot {
+    let plot = LineChart {
         title: "Responses by status, and requests without one, over time".into(),
         description: "responses per second by class of status, requests without one and failures to connect on top".into(),
         x: time_axis(points),
@@ -378,7 +378,7 @@ fn connections(points: &[Point]) -> Option<String> {
     if largest <= 0.0 {
         return None;
     }
-    let plot = Plot {
+    let plot = LineChart {
         title: "Open connections over time".into(),
         description: format!("at most {largest}"),
         x: time_axis(points),
@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_runs_are_joined_and_lose_no_count() {
+    fn long_runs_are_joined_without_loss() {
         let rows: Vec<SecondRow> = (1..=1_001)
             .map(|second| SecondRow {
                 t: f64::from(second),

@@ -7,7 +7,7 @@ use onrush_measure::units;
 
 use super::time::time;
 use crate::report::Report;
-use crate::report::journeys::{JourneyRow, StepRow, troubles};
+use crate::report::journeys::{JourneyRow, StepRow, failures_text};
 use crate::report::latency::Latency;
 
 /// Appends the table of journeys and their steps to `body`, if there are any.
@@ -38,7 +38,7 @@ fn step(row: &StepRow) -> String {
     let name = format!(
         "{}<small>{}</small>",
         escape(&row.name),
-        escape(&troubles(row))
+        escape(&failures_text(row))
     );
     line(&name, counts, &row.latency_us)
 }

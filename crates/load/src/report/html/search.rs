@@ -4,27 +4,29 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use onrush_chart::{
-    Axis, Line, Plot, Scale, Size, Stack, escape, figure, linear_ticks, plain_number,
+    Axis, Line, LineChart, Scale, Size, Stack, escape, figure, linear_ticks, plain_number,
 };
 use onrush_measure::compare::Rounds;
 use onrush_measure::units;
 
 use super::charts::{latency_axis, legend, line};
 use super::time::time;
-use crate::report::find_max::{Answer, Held, Trial, sentence};
+use crate::report::find_max::{SearchResult, Trial, TrialOutcome, sentence};
 
 /// Returns the page of a search for the highest rate at which `condition` holds; without an answer it was stopped
 /// early.
 pub fn search_page(
     target: &str,
     condition: &str,
-    answer: Option<&Answer>,
+    answer: Option<&SearchResult>,
     trials: &[Trial],
 ) -> String {
     let (class, word) = match answer {
-        Some(Answer::Found { .. }) => ("good", "found"),
-        Some(Answer::Never { .. }) => ("bad", "none"),
-        Some(Answer::Unsteady { .. } | Answer::TooShort { .. }) => ("doubt", "not certain"),
+        Some(SearchResult::Found { .. }) => ("good", "found"),
+        Some(SearchResult::Never { .. }) => ("bad", "none"),
+        Some(SearchResult::Unsteady { .. } | SearchResult::TooShort { .. }) => {
+            ("doubt", "not certain")
+        }
         None => ("doubt", "ended early"),
     };
     let mut body = String::new();
@@ -68,7 +70,7 @@ fn chart(trials: &[Trial]) -> Option<String> {
         .collect();
     let last = trials.iter().map(|trial| trial.rate).max()? as f64;
     let ticks = linear_ticks(last * 1.02, 5);
-    let plot = Plot {
+    let plot = LineChart {
         title: "Latency against rate".into(),
         description: format!("{} percentiles at up to {}", lines.len(), units::rate(last)),
         x: Axis {
@@ -131,12 +133,12 @@ fn table(body: &mut String, trials: &[Trial]) {
             us.map_or("–".to_owned(), |us| format!("{sign}{}", time(us)))
         });
         let (class, word) = match trial.held {
-            Held::Yes => ("good", "held"),
-            Held::No => ("bad", "the condition failed"),
-            Held::RateNotKept => ("bad", "the target did not keep up"),
-            Held::GeneratorLimit => ("doubt", "the generator was the limit"),
-            Held::Undecided => ("doubt", "undecided"),
-            Held::TooShort => ("doubt", "too few responses"),
+            TrialOutcome::Yes => ("good", "held"),
+            TrialOutcome::No => ("bad", "the condition failed"),
+            TrialOutcome::RateNotKept => ("bad", "the target did not keep up"),
+            TrialOutcome::GeneratorLimit => ("doubt", "the generator was the limit"),
+            TrialOutcome::Undecided => ("doubt", "undecided"),
+            TrialOutcome::TooShort => ("doubt", "too few responses"),
         };
         format!(
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{p50}</td><td>{p99}</td><td>{p99_9}</td><td>{}</td>\
@@ -159,9 +161,9 @@ fn table(body: &mut String, trials: &[Trial]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::find_max::Ceiling;
+    use crate::report::find_max::SearchLimit;
 
-    fn trial(rate: u64, p99_us: f64, held: Held) -> Trial {
+    fn trial(rate: u64, p99_us: f64, held: TrialOutcome) -> Trial {
         Trial {
             rate,
             held,
@@ -177,16 +179,16 @@ mod tests {
     #[test]
     fn the_page_has_the_answer_the_curve_and_every_trial() {
         let trials = [
-            trial(1000, 100.0, Held::Yes),
-            trial(2000, 300.0, Held::No),
-            trial(2000, 200.0, Held::GeneratorLimit),
+            trial(1000, 100.0, TrialOutcome::Yes),
+            trial(2000, 300.0, TrialOutcome::No),
+            trial(2000, 200.0, TrialOutcome::GeneratorLimit),
         ];
-        let answer = Answer::Found {
+        let answer = SearchResult::Found {
             rate: 1000,
             held: 5,
             trials: 5,
             confidence: 0.96,
-            ceiling: Ceiling::Condition,
+            ceiling: SearchLimit::Condition,
         };
         let page = search_page("http://<a>/", "p99 < 150us", Some(&answer), &trials);
         assert!(page.contains("http://&lt;a&gt;/") && page.contains("p99 &lt; 150us"));
@@ -199,11 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_trials_with_requests_without_a_response_are_marked_as_the_least_they_can_be()
-    {
+    fn lower_bounds_of_trials_are_marked() {
         let mut trials = [
-            trial(1000, 100.0, Held::Yes),
-            trial(2000, 9_000_000.0, Held::No),
+            trial(1000, 100.0, TrialOutcome::Yes),
+            trial(2000, 9_000_000.0, TrialOutcome::No),
         ];
         let whole = search_page("http://a/", "p99 < 150us", None, &trials);
         assert!(!whole.contains("≥ ") && !whole.contains("at least"));
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_that_was_ended_at_once_has_a_page_too() {
+    fn empty_search_has_page() {
         let page = search_page("http://a/", "p99 < 1ms", None, &[]);
         assert!(page.contains("stopped before a rate was found"));
     }

@@ -46,7 +46,7 @@ pub(super) fn report() -> Report {
         send_lag_us: Latency::of(times.of(Kind::SendLag)),
         seconds: (1..=60).map(row).collect(),
         began_unix_s: Some(1_772_284_509.0),
-        histograms: Some(Histograms::of(&times, &Unanswered::default())),
+        histograms: Some(Histograms::of(&times, &IncompleteWaits::default())),
         verdict: Verdict::from(vec![Reason {
             state: State::Suspect,
             what: "a thread <waited> for a CPU".to_owned(),
@@ -83,7 +83,7 @@ fn the_page_has_every_chart_and_fetches_nothing() {
 fn unfinished() -> Report {
     let mut report = report();
     let times = times_of(&report).expect("its own");
-    let mut waits = Unanswered::default();
+    let mut waits = IncompleteWaits::default();
     waits.record(9_000_000_000, 8_000_000_000, 230);
     report.latency_us = Latency::bounded(times.of(Kind::Response), &waits.response);
     report.service_us = Latency::bounded(times.of(Kind::Service), &waits.service);
@@ -93,7 +93,7 @@ fn unfinished() -> Report {
 }
 
 #[test]
-fn what_is_only_known_to_be_at_least_so_much_is_marked_everywhere() {
+fn lower_bounds_are_marked_everywhere() {
     let report = unfinished();
     assert!(report.latency_us.is_at_least("99") && !report.latency_us.is_at_least("90"));
     let page = page(&report);
@@ -119,7 +119,7 @@ fn what_is_only_known_to_be_at_least_so_much_is_marked_everywhere() {
 }
 
 #[test]
-fn a_page_of_a_run_with_all_its_responses_says_nothing_of_bounds() {
+fn complete_run_has_no_bounds() {
     let page = page(&report());
     for part in [
         ">≥ ",
@@ -133,14 +133,14 @@ fn a_page_of_a_run_with_all_its_responses_says_nothing_of_bounds() {
 }
 
 #[test]
-fn markup_from_outside_is_escaped() {
+fn external_markup_is_escaped() {
     let page = page(&report());
     assert!(!page.contains("/<b>&\"c") && !page.contains("<waited>"));
     assert!(page.contains("http://a/&lt;b&gt;&amp;&quot;c"));
 }
 
 #[test]
-fn a_result_without_seconds_or_histograms_is_a_page_too() {
+fn result_without_histograms_has_page() {
     let empty = page(&Report::default());
     assert!(!empty.contains("<svg") && empty.contains("How it was measured"));
 }

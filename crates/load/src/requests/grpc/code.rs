@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_code_is_none() {
+    fn invalid_codes_are_refused() {
         for value in ["", "17", "-1", "+0", " 0", "0 ", "OK", "0.0", "99999999999"] {
             assert_eq!(parse(value.as_bytes()), None, "{value:?}");
         }

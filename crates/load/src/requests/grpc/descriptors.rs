@@ -8,10 +8,10 @@ use prost_reflect::prost_types::FileDescriptorSet;
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
 
 /// Command that creates a set, for messages.
-const MAKE: &str = "protoc --include_imports --descriptor_set_out=FILE api.proto";
+const PROTOC_COMMAND: &str = "protoc --include_imports --descriptor_set_out=FILE api.proto";
 
 /// Names listed in the message about an unknown one.
-const NAMES_TOLD_MAX: usize = 10;
+const NAMES_LISTED_MAX: usize = 10;
 
 /// Decoded descriptor set.
 #[derive(Clone)]
@@ -38,18 +38,20 @@ impl Descriptors {
         let text = std::str::from_utf8(bytes).unwrap_or_default().trim_start();
         if is_source.iter().any(|word| text.starts_with(word)) {
             return Err(format!(
-                "this is a .proto source file: expected a descriptor set, which is made from it by {MAKE}"
+                "this is a .proto source file: expected a descriptor set, which is made from it by {PROTOC_COMMAND}"
             ));
         }
         let no_set = |error: &dyn fmt::Display| {
-            format!("not a descriptor set, or truncated: {error}; expected one made by {MAKE}")
+            format!(
+                "not a descriptor set, or truncated: {error}; expected one made by {PROTOC_COMMAND}"
+            )
         };
         let set = FileDescriptorSet::decode(bytes).map_err(|error| no_set(&error))?;
         check_syntax(&set)?;
         let pool = DescriptorPool::decode(bytes).map_err(|error| no_set(&error))?;
         if pool.services().len() == 0 {
             return Err(format!(
-                "there is no service in this descriptor set: expected one made by {MAKE} from a file with a service"
+                "there is no service in this descriptor set: expected one made by {PROTOC_COMMAND} from a file with a service"
             ));
         }
         Ok(Descriptors(pool))
@@ -84,7 +86,7 @@ impl Descriptors {
 
     /// Encodes the JSON message for each method, for tests and the fuzzer: an encoded message must decode as its type,
     /// and every error has a message.
-    pub(crate) fn call_all(&self, json: &str) {
+    pub(crate) fn encode_all(&self, json: &str) {
         for service in self.0.services() {
             for method in service.methods() {
                 let path = format!("/{}/{}", service.full_name(), method.name());
@@ -154,8 +156,8 @@ fn check_syntax(set: &FileDescriptorSet) -> Result<(), String> {
 /// Lists as many names as fit in a message.
 fn one_of(names: impl Iterator<Item = String>) -> String {
     let mut names: Vec<String> = names.collect();
-    let more = names.len().saturating_sub(NAMES_TOLD_MAX);
-    names.truncate(NAMES_TOLD_MAX);
+    let more = names.len().saturating_sub(NAMES_LISTED_MAX);
+    names.truncate(NAMES_LISTED_MAX);
     match (names.len(), more) {
         (0, _) => "another service, since this one has none".to_owned(),
         (_, 0) => names.join(", "),
@@ -242,7 +244,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_called_or_sent_is_named() {
+    fn invalid_calls_are_refused() {
         let descriptors = Descriptors::parse(&shop()).unwrap();
         for (path, json, part) in [
             ("/shop.Shop/Buy", "{", "shop.Order in JSON: EOF"),
@@ -263,7 +265,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_descriptor_set_is_told_how_to_become_one() {
+    fn invalid_descriptor_sets_are_refused() {
         for (bytes, part) in [
             (&b"syntax = \"proto3\";"[..], ".proto source file"),
             (b"\n// shop\n", ".proto source file"),
@@ -277,7 +279,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_file_in_a_language_that_is_not_known_is_named() {
+    fn unknown_syntax_is_refused() {
         assert!(Descriptors::parse(&in_syntax("proto2")).is_ok());
         let sentence = Descriptors::parse(&in_syntax("editions")).unwrap_err();
         let part = "the file \"shop.proto\" of this descriptor set has the syntax \"editions\"";

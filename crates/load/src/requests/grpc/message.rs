@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_said_by_name() {
+    fn invalid_messages_are_refused() {
         refused("no message", b"");
         refused("within the prefix", b"\0\0\0\0");
         refused("shorter than its length", b"\0\0\0\0\x02a");
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_pieces_end_changes_nothing(
+        fn result_is_independent_of_pieces(
             body in prop_oneof![
                 proptest::collection::vec(any::<u8>(), 0..12),
                 proptest::collection::vec(any::<u8>(), 0..12).prop_map(|message| framed(&message).unwrap()),

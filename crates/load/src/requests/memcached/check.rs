@@ -1,12 +1,12 @@
 //! Checks options of a memcached run that exclude each other. Pure.
 
 use super::ratio::Command;
-use super::{Asks, Carrier, Dialect};
+use super::{Dialect, MemcachedOptions, TransportKind};
 use crate::limits::{
     EXPIRY_MAX, KEY_BYTES_MAX, KEYS_MAX, MULTIGET_MAX, REQUEST_BYTES_MAX, VALUE_BYTES_MAX,
 };
 
-pub(super) fn check(asks: &Asks) -> Result<(), String> {
+pub(super) fn check(asks: &MemcachedOptions) -> Result<(), String> {
     if !(1..=KEYS_MAX).contains(&asks.keys) {
         return Err(format!(
             "--keys {} is out of range: expected 1 to {KEYS_MAX}",
@@ -19,7 +19,7 @@ pub(super) fn check(asks: &Asks) -> Result<(), String> {
             asks.multiget
         ));
     }
-    if asks.carrier == Carrier::Datagrams && asks.dialect == Dialect::MetaQuiet {
+    if asks.carrier == TransportKind::Datagrams && asks.dialect == Dialect::MetaQuiet {
         return Err(
             "--protocol meta-quiet leaves some requests without a response, which over UDP cannot be distinguished \
              from a loss: use text or meta with --udp".to_owned(),

@@ -55,20 +55,20 @@ pub fn share(text: &str) -> Option<f64> {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Picker {
+pub(crate) enum KeySelector {
     Uniform,
     Zipf(Zipf),
     Sequential,
     Hot(f64),
 }
 
-impl Picker {
-    pub(crate) fn new(distribution: Distribution, keys: u64) -> Picker {
+impl KeySelector {
+    pub(crate) fn new(distribution: Distribution, keys: u64) -> KeySelector {
         match distribution {
-            Distribution::Uniform => Picker::Uniform,
-            Distribution::Zipf(exponent) => Picker::Zipf(Zipf::new(keys, exponent)),
-            Distribution::Sequential => Picker::Sequential,
-            Distribution::Hot(share) => Picker::Hot(share),
+            Distribution::Uniform => KeySelector::Uniform,
+            Distribution::Zipf(exponent) => KeySelector::Zipf(Zipf::new(keys, exponent)),
+            Distribution::Sequential => KeySelector::Sequential,
+            Distribution::Hot(share) => KeySelector::Hot(share),
         }
     }
 
@@ -76,10 +76,10 @@ impl Picker {
     #[inline]
     pub(crate) fn pick(&self, random: &Random, place: u64, keys: u64) -> u64 {
         match self {
-            Picker::Uniform => random.below(keys),
-            Picker::Sequential => place % keys,
-            Picker::Zipf(zipf) => zipf.rank(random) - 1,
-            Picker::Hot(share) => match random.unit() < *share {
+            KeySelector::Uniform => random.below(keys),
+            KeySelector::Sequential => place % keys,
+            KeySelector::Zipf(zipf) => zipf.rank(random) - 1,
+            KeySelector::Hot(share) => match random.unit() < *share {
                 true => 0,
                 false => random.below(keys),
             },
@@ -100,7 +100,7 @@ pub(crate) struct Zipf {
     low: f64,
     high: f64,
     /// Distance from `x` to its rank up to which the rank is accepted without evaluating the integral.
-    near: f64,
+    accept_distance: f64,
 }
 
 impl Zipf {
@@ -111,11 +111,11 @@ impl Zipf {
             ranks,
             low: 0.0,
             high: 0.0,
-            near: 0.0,
+            accept_distance: 0.0,
         };
         zipf.low = zipf.integral(1.5) - 1.0;
         zipf.high = zipf.integral(ranks + 0.5);
-        zipf.near = 2.0 - zipf.inverse(zipf.integral(2.5) - 2f64.powf(-exponent));
+        zipf.accept_distance = 2.0 - zipf.inverse(zipf.integral(2.5) - 2f64.powf(-exponent));
         zipf
     }
 
@@ -142,8 +142,8 @@ impl Zipf {
             let y = self.high + random.unit() * (self.low - self.high);
             let x = self.inverse(y);
             let rank = x.round().clamp(1.0, self.ranks);
-            let is_taken =
-                rank - x <= self.near || y >= self.integral(rank + 0.5) - rank.powf(-self.exponent);
+            let is_taken = rank - x <= self.accept_distance
+                || y >= self.integral(rank + 0.5) - rank.powf(-self.exponent);
             if is_taken {
                 return rank as u64;
             }
@@ -159,7 +159,7 @@ mod tests {
 
     /// Returns how often each of `keys` keys is selected.
     fn drawn(text: &str, keys: u64) -> Vec<u64> {
-        let picker = Picker::new(Distribution::parse(text).unwrap(), keys);
+        let picker = KeySelector::new(Distribution::parse(text).unwrap(), keys);
         let mut counts = vec![0; keys as usize];
         for place in 0..DRAWS {
             counts[picker.pick(&Random::stream(3, place), place, keys) as usize] += 1;
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distribution_is_refused() {
+    fn invalid_distributions_are_refused() {
         for text in [
             "",
             "gauss",

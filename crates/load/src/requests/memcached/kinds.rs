@@ -1,13 +1,13 @@
 //! Kinds of requests, named after the commands of their protocol. Pure.
 
 use super::ratio::Command;
-use super::{Asks, Dialect, Versions};
+use super::{CasUnique, Dialect, MemcachedOptions};
 use crate::requests::request::RequestKind;
 
-pub(super) fn kind(asks: &Asks, command: Command) -> RequestKind {
+pub(super) fn kind(asks: &MemcachedOptions, command: Command) -> RequestKind {
     let name = match (asks.dialect, command, asks.versions) {
-        (Dialect::Text, Command::Get, Versions::No) => "get",
-        (Dialect::Text, Command::Get, Versions::Yes) => "gets",
+        (Dialect::Text, Command::Get, CasUnique::No) => "get",
+        (Dialect::Text, Command::Get, CasUnique::Yes) => "gets",
         (Dialect::Text, Command::Set, _) => "set",
         (Dialect::Text, Command::Delete, _) => "delete",
         (Dialect::Text, Command::Increment, _) => "incr",

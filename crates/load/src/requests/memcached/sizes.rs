@@ -11,7 +11,7 @@ use crate::limits::{SIZES_MAX, VALUE_BYTES_MAX};
 
 /// Distribution of lengths, in bytes.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Sizes {
+pub enum LengthDistribution {
     /// Constant.
     Fixed(usize),
     /// Uniform in an inclusive range.
@@ -41,15 +41,15 @@ const KEY_LOCATION: f64 = 30.7984;
 const KEY_SCALE: f64 = 8.204_49;
 const KEY_SHAPE: f64 = 0.078_688;
 
-impl Sizes {
+impl LengthDistribution {
     /// Parses lengths of values: `100`, `1k`, a range `10-2000`, weights `100:9,1000:1`, or `facebook`.
     ///
     /// # Errors
     /// A sentence with the expected form.
-    pub fn of_values(text: &str) -> Result<Sizes, String> {
+    pub fn of_values(text: &str) -> Result<LengthDistribution, String> {
         match text {
-            "facebook" => Ok(Sizes::FacebookValues),
-            _ => Sizes::parse(text, "values", VALUE_BYTES_MAX),
+            "facebook" => Ok(LengthDistribution::FacebookValues),
+            _ => LengthDistribution::parse(text, "values", VALUE_BYTES_MAX),
         }
     }
 
@@ -57,14 +57,14 @@ impl Sizes {
     ///
     /// # Errors
     /// A sentence with the expected form.
-    pub fn of_keys(text: &str) -> Result<Sizes, String> {
+    pub fn of_keys(text: &str) -> Result<LengthDistribution, String> {
         match text {
-            "facebook" => Ok(Sizes::FacebookKeys),
-            _ => Sizes::parse(text, "keys", crate::limits::KEY_BYTES_MAX),
+            "facebook" => Ok(LengthDistribution::FacebookKeys),
+            _ => LengthDistribution::parse(text, "keys", crate::limits::KEY_BYTES_MAX),
         }
     }
 
-    fn parse(text: &str, what: &str, most: usize) -> Result<Sizes, String> {
+    fn parse(text: &str, what: &str, most: usize) -> Result<LengthDistribution, String> {
         let expected = || {
             format!(
                 "{text:?} is not a size of {what}: expected bytes up to {most} such as 100 or 1k, a range such as \
@@ -84,12 +84,12 @@ impl Sizes {
                 sum += u64::from(weight);
                 sizes.push((size(bytes)?, sum));
             }
-            return Ok(Sizes::Weighted(sizes.into()));
+            return Ok(LengthDistribution::Weighted(sizes.into()));
         }
         match text.split_once('-') {
-            None => Ok(Sizes::Fixed(size(text)?)),
+            None => Ok(LengthDistribution::Fixed(size(text)?)),
             Some((low, high)) => match (size(low)?, size(high)?) {
-                (low, high) if low <= high => Ok(Sizes::Range(low, high)),
+                (low, high) if low <= high => Ok(LengthDistribution::Range(low, high)),
                 _ => Err(expected()),
             },
         }
@@ -99,29 +99,32 @@ impl Sizes {
     #[inline]
     pub(crate) fn of(&self, seed: u64, number: u64) -> usize {
         match self {
-            Sizes::Fixed(bytes) => *bytes,
-            Sizes::Range(..) | Sizes::Weighted(_) | Sizes::FacebookKeys | Sizes::FacebookValues => {
-                self.drawn(&Random::stream(seed, number))
-            }
+            LengthDistribution::Fixed(bytes) => *bytes,
+            LengthDistribution::Range(..)
+            | LengthDistribution::Weighted(_)
+            | LengthDistribution::FacebookKeys
+            | LengthDistribution::FacebookValues => self.drawn(&Random::stream(seed, number)),
         }
     }
 
     fn drawn(&self, random: &Random) -> usize {
         match self {
-            Sizes::Fixed(bytes) => *bytes,
-            Sizes::Range(low, high) => low + random.below((high - low) as u64 + 1) as usize,
-            Sizes::Weighted(sizes) => {
+            LengthDistribution::Fixed(bytes) => *bytes,
+            LengthDistribution::Range(low, high) => {
+                low + random.below((high - low) as u64 + 1) as usize
+            }
+            LengthDistribution::Weighted(sizes) => {
                 let sum = sizes.last().map_or(1, |(_, sum)| *sum);
                 let point = random.below(sum);
                 sizes[sizes.partition_point(|(_, end)| *end <= point)].0
             }
-            Sizes::FacebookKeys => {
+            LengthDistribution::FacebookKeys => {
                 // The inverse of the distribution function; `exponential()` is -ln(u) of a uniform u.
                 let bytes = KEY_LOCATION
                     + KEY_SCALE * (random.exponential().powf(-KEY_SHAPE) - 1.0) / KEY_SHAPE;
                 bytes.max(1.0) as usize
             }
-            Sizes::FacebookValues => {
+            LengthDistribution::FacebookValues => {
                 let mut point = scaled(random.bits(), SHORT_OF);
                 for (bytes, share) in SHORT_VALUES.into_iter().enumerate() {
                     match point.checked_sub(share) {
@@ -138,20 +141,24 @@ impl Sizes {
 
     pub(crate) fn min(&self) -> usize {
         match self {
-            Sizes::Fixed(bytes) | Sizes::Range(bytes, _) => *bytes,
-            Sizes::Weighted(sizes) => sizes.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0),
+            LengthDistribution::Fixed(bytes) | LengthDistribution::Range(bytes, _) => *bytes,
+            LengthDistribution::Weighted(sizes) => {
+                sizes.iter().map(|(bytes, _)| *bytes).min().unwrap_or(0)
+            }
             // The workload lengthens such keys to hold their numbers.
-            Sizes::FacebookKeys => usize::MAX,
-            Sizes::FacebookValues => 0,
+            LengthDistribution::FacebookKeys => usize::MAX,
+            LengthDistribution::FacebookValues => 0,
         }
     }
 
     pub(crate) fn max(&self) -> usize {
         match self {
-            Sizes::Fixed(bytes) | Sizes::Range(_, bytes) => *bytes,
-            Sizes::Weighted(sizes) => sizes.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0),
-            Sizes::FacebookKeys => crate::limits::KEY_BYTES_MAX,
-            Sizes::FacebookValues => VALUE_BYTES_MAX,
+            LengthDistribution::Fixed(bytes) | LengthDistribution::Range(_, bytes) => *bytes,
+            LengthDistribution::Weighted(sizes) => {
+                sizes.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0)
+            }
+            LengthDistribution::FacebookKeys => crate::limits::KEY_BYTES_MAX,
+            LengthDistribution::FacebookValues => VALUE_BYTES_MAX,
         }
     }
 }
@@ -165,7 +172,7 @@ fn size(word: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn drawn(sizes: &Sizes, count: u64) -> Vec<usize> {
+    fn drawn(sizes: &LengthDistribution, count: u64) -> Vec<usize> {
         (0..count).map(|number| sizes.of(7, number)).collect()
     }
 
@@ -179,7 +186,7 @@ mod tests {
             ("5-5", 5, 5),
             ("100:9,1000:1", 100, 1000),
         ] {
-            let sizes = Sizes::of_values(text).unwrap();
+            let sizes = LengthDistribution::of_values(text).unwrap();
             assert_eq!((sizes.min(), sizes.max()), (low, high), "{text}");
             let drawn = drawn(&sizes, 2000);
             assert_eq!(drawn.iter().min(), Some(&low), "{text}");
@@ -188,20 +195,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused() {
+    fn invalid_sizes_are_refused() {
         for text in [
             "", "x", "-1", "+5", "10-", "20-10", "1:0", "1:1,2", "5m-6m-7m", "2000m", "1:x",
         ] {
-            let error = Sizes::of_values(text).unwrap_err();
+            let error = LengthDistribution::of_values(text).unwrap_err();
             assert!(error.contains("is not a size of values"), "{text}: {error}");
         }
-        assert!(Sizes::of_keys("251").unwrap_err().contains("up to 250"));
-        assert_eq!(Sizes::of_keys("250"), Ok(Sizes::Fixed(250)));
+        assert!(
+            LengthDistribution::of_keys("251")
+                .unwrap_err()
+                .contains("up to 250")
+        );
+        assert_eq!(
+            LengthDistribution::of_keys("250"),
+            Ok(LengthDistribution::Fixed(250))
+        );
     }
 
     #[test]
     fn weights_are_shares() {
-        let drawn = drawn(&Sizes::of_values("100:9,1000:1").unwrap(), 100_000);
+        let drawn = drawn(
+            &LengthDistribution::of_values("100:9,1000:1").unwrap(),
+            100_000,
+        );
         let large = drawn.iter().filter(|bytes| **bytes == 1000).count();
         // Five standard deviations of a binomial with n = 100,000 and p = 0.1 are 474.
         assert!(large.abs_diff(10_000) < 474, "{large}");
@@ -209,7 +226,7 @@ mod tests {
 
     #[test]
     fn facebooks_sizes_are_those_that_were_published() {
-        let values = drawn(&Sizes::of_values("facebook").unwrap(), 200_000);
+        let values = drawn(&LengthDistribution::of_values("facebook").unwrap(), 200_000);
         let share = |wanted: usize| {
             let count = values.iter().filter(|bytes| **bytes == wanted).count();
             count as f64 / values.len() as f64
@@ -224,7 +241,7 @@ mod tests {
         }
         let short = values.iter().filter(|bytes| **bytes < 15).count() as f64;
         assert!((short / values.len() as f64 - 0.44155).abs() < 0.006);
-        let keys = drawn(&Sizes::of_keys("facebook").unwrap(), 200_000);
+        let keys = drawn(&LengthDistribution::of_keys("facebook").unwrap(), 200_000);
         let mean = keys.iter().sum::<usize>() as f64 / keys.len() as f64;
         // The distribution's mean is 36.2; lengths are rounded down.
         assert!((mean - 35.7).abs() < 0.2, "{mean}");

@@ -48,7 +48,7 @@ impl Values {
     }
 
     /// Whether `bytes` equal the value of key `key` from offset `from`.
-    pub(crate) fn has(&self, key: u64, mut from: usize, mut bytes: &[u8]) -> bool {
+    pub(crate) fn matches(&self, key: u64, mut from: usize, mut bytes: &[u8]) -> bool {
         if from < MARK && !bytes.is_empty() {
             let count = bytes.len().min(MARK - from);
             if bytes[..count] != mark(key)[from..from + count] {
@@ -102,7 +102,10 @@ mod tests {
             for piece in [1, 7, 16, 1000, LETTERS + 1] {
                 let mut from = 0;
                 for part in bytes.chunks(piece) {
-                    assert!(values.has(5, from, part), "{length} in pieces of {piece}");
+                    assert!(
+                        values.matches(5, from, part),
+                        "{length} in pieces of {piece}"
+                    );
                     from += part.len();
                 }
             }
@@ -114,13 +117,13 @@ mod tests {
         let values = Values::new();
         for key in 0..2000 {
             let bytes = value(&values, key, 16);
-            assert!(!values.has(key + 1, 0, &bytes), "{key}");
+            assert!(!values.matches(key + 1, 0, &bytes), "{key}");
         }
         let whole = value(&values, 1, 300);
         for at in 0..whole.len() {
             let mut changed = whole.clone();
             changed[at] ^= 1;
-            assert!(!values.has(1, 0, &changed), "byte {at}");
+            assert!(!values.matches(1, 0, &changed), "byte {at}");
         }
     }
 }

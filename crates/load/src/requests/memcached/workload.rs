@@ -6,16 +6,16 @@ mod lines;
 use onrush_engine::random::{Random, scaled};
 
 use super::check::{REST_BYTES_MAX, check, digits, get_bytes};
-use super::keys::Picker;
+use super::keys::KeySelector;
 use super::kinds::kind;
 use super::opaque::Opaque;
 use super::ratio::{Command, Ratio};
-use super::sizes::Sizes;
+use super::sizes::LengthDistribution;
 use super::value::Values;
-use super::{Asks, Carrier, Dialect, Verify, Versions};
+use super::{CasUnique, Dialect, MemcachedOptions, TransportKind, Verify};
 use crate::limits::KEY_BYTES_MAX;
 use crate::requests::request::RequestKind;
-use gets::Gets;
+use gets::GetTemplate;
 
 /// Constants that separate the random sequences of one seed.
 const OF_COMMANDS: u64 = 0x636f_6d6d_616e_6473;
@@ -25,7 +25,7 @@ const OF_VALUE_SIZES: u64 = 0x7661_6c75_6573_697a;
 #[derive(Debug)]
 pub(crate) struct Workload {
     dialect: Dialect,
-    carrier: Carrier,
+    carrier: TransportKind,
     /// Commands with a nonzero weight.
     commands: Box<[Command]>,
     kinds: Box<[RequestKind]>,
@@ -35,34 +35,34 @@ pub(crate) struct Workload {
     keys: u64,
     /// Share of the keys in gets that have a value.
     hit_ratio: Option<f64>,
-    key_sizes: Sizes,
-    value_sizes: Sizes,
+    key_sizes: LengthDistribution,
+    value_sizes: LengthDistribution,
     values: Values,
     expiry: u64,
     multiget: u64,
-    versions: Versions,
+    versions: CasUnique,
     verify: Verify,
     seed: u64,
-    gets: Option<Gets>,
+    gets: Option<GetTemplate>,
 }
 
 #[derive(Debug)]
 enum Order {
-    Drawn(Picker),
+    Drawn(KeySelector),
     /// Storing all keys: request `n` stores key number `n` counted from this one, where counters follow the keys with
     /// values.
-    Filling(u64),
+    Populate(u64),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Key {
-    space: Space,
+    space: KeySpace,
     number: u64,
 }
 
 /// Disjoint sets of keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Space {
+enum KeySpace {
     /// Keys with values.
     Stored,
     /// Keys that are never stored.
@@ -70,12 +70,12 @@ enum Space {
     Counter,
 }
 
-impl Space {
+impl KeySpace {
     fn letter(self) -> u8 {
         match self {
-            Space::Stored => b'k',
-            Space::Absent => b'a',
-            Space::Counter => b'c',
+            KeySpace::Stored => b'k',
+            KeySpace::Absent => b'a',
+            KeySpace::Counter => b'c',
         }
     }
 }
@@ -85,7 +85,7 @@ impl Workload {
     ///
     /// # Errors
     /// A sentence with the reason and a remedy.
-    pub(crate) fn new(asks: &Asks, seed: u64) -> Result<Workload, String> {
+    pub(crate) fn new(asks: &MemcachedOptions, seed: u64) -> Result<Workload, String> {
         check(asks)?;
         let (commands, weights): (Vec<Command>, Vec<u64>) = asks.ratio.weights().unzip();
         let sums = weights.iter().scan(0, |sum, weight| {
@@ -99,7 +99,7 @@ impl Workload {
             kinds: kinds.collect(),
             commands: commands.into(),
             weights: sums.collect(),
-            order: Order::Drawn(Picker::new(asks.distribution, asks.keys)),
+            order: Order::Drawn(KeySelector::new(asks.distribution, asks.keys)),
             keys: asks.keys,
             hit_ratio: asks.hit_ratio,
             key_sizes: asks.key_sizes.clone(),
@@ -112,14 +112,14 @@ impl Workload {
             seed,
             gets: None,
         };
-        workload.gets = Gets::of(&workload);
+        workload.gets = GetTemplate::of(&workload);
         Ok(workload)
     }
 
     /// Creates the workload that stores all keys of `asks`. Returns it with the number of requests in part `index` of
     /// `count`.
-    pub(crate) fn filling(
-        asks: &Asks,
+    pub(crate) fn populate(
+        asks: &MemcachedOptions,
         seed: u64,
         (index, count): (u64, u64),
     ) -> Result<(Workload, u64), String> {
@@ -129,16 +129,16 @@ impl Workload {
         };
         let all = asks.keys + counters;
         let [from, to] = [index, index + 1].map(|part| all * part / count);
-        let sets = Asks {
+        let sets = MemcachedOptions {
             ratio: Ratio::SETS,
             dialect: Dialect::Text,
             hit_ratio: None,
             multiget: 1,
-            versions: Versions::No,
+            versions: CasUnique::No,
             ..asks.clone()
         };
         let workload = Workload {
-            order: Order::Filling(from),
+            order: Order::Populate(from),
             ..Workload::new(&sets, seed)?
         };
         Ok((workload, to - from))
@@ -148,11 +148,11 @@ impl Workload {
         self.dialect
     }
 
-    pub(crate) fn carrier(&self) -> Carrier {
+    pub(crate) fn carrier(&self) -> TransportKind {
         self.carrier
     }
 
-    pub(crate) fn versions(&self) -> Versions {
+    pub(crate) fn versions(&self) -> CasUnique {
         self.versions
     }
 
@@ -162,7 +162,7 @@ impl Workload {
 
     /// Returns the fast path of gets, if the requests permit it.
     #[inline]
-    pub(crate) fn gets(&self) -> Option<&Gets> {
+    pub(crate) fn gets(&self) -> Option<&GetTemplate> {
         self.gets.as_ref()
     }
 
@@ -205,14 +205,14 @@ impl Workload {
         };
         let picker = match &self.order {
             Order::Drawn(picker) => picker,
-            Order::Filling(from) => return self.filled(from + number),
+            Order::Populate(from) => return self.filled(from + number),
         };
         let random = Random::stream(self.seed, place);
         let key = picker.pick(&random, place, self.keys);
         let space = match (command, self.hit_ratio) {
-            (Command::Increment, _) => Space::Counter,
-            (Command::Get, Some(share)) if random.unit() >= share => Space::Absent,
-            (Command::Get | Command::Set | Command::Delete, _) => Space::Stored,
+            (Command::Increment, _) => KeySpace::Counter,
+            (Command::Get, Some(share)) if random.unit() >= share => KeySpace::Absent,
+            (Command::Get | Command::Set | Command::Delete, _) => KeySpace::Stored,
         };
         Key { space, number: key }
     }
@@ -221,11 +221,11 @@ impl Workload {
     fn filled(&self, place: u64) -> Key {
         match place.checked_sub(self.keys) {
             None => Key {
-                space: Space::Stored,
+                space: KeySpace::Stored,
                 number: place,
             },
             Some(number) => Key {
-                space: Space::Counter,
+                space: KeySpace::Counter,
                 number,
             },
         }
@@ -234,26 +234,27 @@ impl Workload {
     fn key_bytes(&self, number: u64) -> usize {
         let bytes = self.key_sizes.of(self.seed ^ OF_KEY_SIZES, number);
         match self.key_sizes {
-            Sizes::FacebookKeys => bytes.clamp(1 + digits(number), KEY_BYTES_MAX),
-            Sizes::Fixed(_) | Sizes::Range(..) | Sizes::Weighted(_) | Sizes::FacebookValues => {
-                bytes
-            }
+            LengthDistribution::FacebookKeys => bytes.clamp(1 + digits(number), KEY_BYTES_MAX),
+            LengthDistribution::Fixed(_)
+            | LengthDistribution::Range(..)
+            | LengthDistribution::Weighted(_)
+            | LengthDistribution::FacebookValues => bytes,
         }
     }
 
     #[inline]
     pub(crate) fn value_bytes(&self, key: Key) -> usize {
         match key.space {
-            Space::Stored | Space::Absent => {
+            KeySpace::Stored | KeySpace::Absent => {
                 self.value_sizes.of(self.seed ^ OF_VALUE_SIZES, key.number)
             }
-            Space::Counter => COUNTER.len(),
+            KeySpace::Counter => COUNTER.len(),
         }
     }
 
     /// Whether `bytes` equal the value of `key` from offset `from`.
-    pub(crate) fn has(&self, key: Key, from: usize, bytes: &[u8]) -> bool {
-        self.values.has(key.number, from, bytes)
+    pub(crate) fn matches(&self, key: Key, from: usize, bytes: &[u8]) -> bool {
+        self.values.matches(key.number, from, bytes)
     }
 
     /// Returns the opaque for key `index` of request `number` in the meta protocols.
@@ -288,18 +289,18 @@ mod tests {
     use super::*;
     use crate::requests::memcached::keys::Distribution;
 
-    fn asks(change: impl FnOnce(&mut Asks)) -> Asks {
-        let mut asks = Asks {
+    fn asks(change: impl FnOnce(&mut MemcachedOptions)) -> MemcachedOptions {
+        let mut asks = MemcachedOptions {
             keys: 100,
-            key_sizes: Sizes::Fixed(5),
-            value_sizes: Sizes::Fixed(4),
-            ..Asks::default()
+            key_sizes: LengthDistribution::Fixed(5),
+            value_sizes: LengthDistribution::Fixed(4),
+            ..MemcachedOptions::default()
         };
         change(&mut asks);
         asks
     }
 
-    fn workload(change: impl FnOnce(&mut Asks)) -> Workload {
+    fn workload(change: impl FnOnce(&mut MemcachedOptions)) -> Workload {
         Workload::new(&asks(change), 0).unwrap()
     }
 
@@ -314,7 +315,7 @@ mod tests {
     }
 
     /// Returns a request for the first key.
-    fn first(dialect: Dialect, ratio: &str, change: impl FnOnce(&mut Asks)) -> String {
+    fn first(dialect: Dialect, ratio: &str, change: impl FnOnce(&mut MemcachedOptions)) -> String {
         let workload = workload(|asks| {
             asks.dialect = dialect;
             asks.ratio = Ratio::parse(ratio).unwrap();
@@ -331,7 +332,7 @@ mod tests {
             Values::new().write(0, 4, &mut out);
             String::from_utf8(out).unwrap()
         };
-        let same = |_: &mut Asks| ();
+        let same = |_: &mut MemcachedOptions| ();
         for (dialect, ratio, expected) in [
             (Dialect::Text, "1", "get k0000\r\n".to_owned()),
             (
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!(
             first(Dialect::Text, "1", |asks| {
                 asks.multiget = 3;
-                asks.versions = Versions::Yes;
+                asks.versions = CasUnique::Yes;
             }),
             "gets k0000 k0001 k0002\r\n"
         );
@@ -373,7 +374,7 @@ mod tests {
             format!("ms k0000 4 T60 Oaaaa\r\n{mark}\r\n")
         );
         assert_eq!(
-            first(Dialect::Meta, "1", |asks| asks.versions = Versions::Yes),
+            first(Dialect::Meta, "1", |asks| asks.versions = CasUnique::Yes),
             "mg k0000 v c Oaaaa\r\n"
         );
     }
@@ -383,8 +384,8 @@ mod tests {
         let workload = workload(|asks| {
             asks.ratio = Ratio::parse("5:3:1:1").unwrap();
             asks.distribution = Distribution::Zipf(0.99);
-            asks.value_sizes = Sizes::of_values("facebook").unwrap();
-            asks.key_sizes = Sizes::FacebookKeys;
+            asks.value_sizes = LengthDistribution::of_values("facebook").unwrap();
+            asks.key_sizes = LengthDistribution::FacebookKeys;
             asks.hit_ratio = Some(0.5);
         });
         let once = written(&workload, 0..500);
@@ -409,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_meta_get_of_many_keys_is_a_command_for_each() {
-        let two = |asks: &mut Asks| asks.multiget = 2;
+        let two = |asks: &mut MemcachedOptions| asks.multiget = 2;
         let text = first(Dialect::Meta, "1", two);
         assert_eq!(text, "mg k0000 v Oaaaa\r\nmg k0001 v Oaaab\r\n");
         let workload = workload(|asks| (asks.multiget, asks.dialect) = (2, Dialect::MetaQuiet));
@@ -421,7 +422,7 @@ mod tests {
         for share in [0.0, 0.3, 1.0] {
             let workload = workload(|asks| asks.hit_ratio = Some(share));
             let keys = (0..10_000).map(|number| workload.key(Command::Get, number, 0));
-            let stored = keys.filter(|key| key.space == Space::Stored).count();
+            let stored = keys.filter(|key| key.space == KeySpace::Stored).count();
             assert!(
                 (stored as f64 / 1e4 - share).abs() < 0.025,
                 "{share}: {stored}"
@@ -434,7 +435,7 @@ mod tests {
         let asks = asks(|asks| asks.ratio = Ratio::parse("1:0:0:1").unwrap());
         let mut keys = Vec::new();
         for index in 0..3 {
-            let (workload, count) = Workload::filling(&asks, 0, (index, 3)).unwrap();
+            let (workload, count) = Workload::populate(&asks, 0, (index, 3)).unwrap();
             for number in 0..count {
                 let text = written(&workload, number..number + 1);
                 keys.push(text.split(' ').nth(1).unwrap().to_owned());
@@ -447,8 +448,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_reason() {
-        type Change = fn(&mut Asks);
+    fn contradicting_options_are_refused() {
+        type Change = fn(&mut MemcachedOptions);
         let cases: [(Change, &str); 7] = [
             (|asks| asks.keys = 0, "--keys 0 is out of range"),
             (|asks| asks.multiget = 0, "--multiget 0 is out of range"),

@@ -13,14 +13,14 @@ fn request(path: &str) -> Request {
     }
 }
 
-fn asks(requests: Vec<Request>) -> Asks {
-    Asks {
+fn asks(requests: Vec<Request>) -> RequestOptions {
+    RequestOptions {
         requests,
-        ..Asks::default()
+        ..RequestOptions::default()
     }
 }
 
-fn written(asks: &Asks, number: u64, last: Last) -> String {
+fn written(asks: &RequestOptions, number: u64, last: LastRequest) -> String {
     let mix = Mix::new(asks, &[], 1).unwrap();
     let mut out = Vec::new();
     let large = mix.write(number, last, None, &mut out).cloned();
@@ -30,7 +30,7 @@ fn written(asks: &Asks, number: u64, last: Last) -> String {
 }
 
 #[track_caller]
-fn refused(expected: &str, change: impl FnOnce(&mut Request, &mut Asks)) {
+fn refused(expected: &str, change: impl FnOnce(&mut Request, &mut RequestOptions)) {
     let (mut request, mut asks) = (request("/"), asks(Vec::new()));
     change(&mut request, &mut asks);
     asks.requests = vec![request];
@@ -44,7 +44,7 @@ fn a_body_is_announced_with_its_length() {
     request.method = "POST".to_owned();
     request.body = Body::Text("n={{counter}}".to_owned());
     assert_eq!(
-        written(&asks(vec![request]), 10, Last::Yes),
+        written(&asks(vec![request]), 10, LastRequest::Yes),
         "POST /10 HTTP/1.1\r\nHost: a:81\r\nConnection: close\r\nContent-Length: 4\r\n\r\nn=10"
     );
 }
@@ -55,7 +55,7 @@ fn bytes_of_any_size_are_sent_as_they_are() {
         let mut request = request("/");
         let body = "{{counter}}".repeat(bytes)[..bytes].to_owned();
         request.body = Body::Bytes(body.clone().into_bytes().into());
-        let text = written(&asks(vec![request]), 0, Last::No);
+        let text = written(&asks(vec![request]), 0, LastRequest::No);
         assert!(text.ends_with(&format!("Content-Length: {bytes}\r\n\r\n{body}")));
     }
 }
@@ -68,7 +68,7 @@ fn common_fields_are_sent_unless_a_request_has_its_own() {
         [("Accept", "a"), ("X", "y")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mix = Mix::new(&asks(vec![request]), &common, 0).unwrap();
     let mut out = Vec::new();
-    mix.write(0, Last::No, None, &mut out);
+    mix.write(0, LastRequest::No, None, &mut out);
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "GET / HTTP/1.1\r\nHost: a:81\r\naccept: b\r\nX: y\r\n\r\n"
@@ -77,14 +77,14 @@ fn common_fields_are_sent_unless_a_request_has_its_own() {
 
 #[test]
 fn cookies_stand_in_the_head() {
-    let mut jar = Jar::default();
-    jar.take(&Cookie::parse(b"a=1").unwrap());
+    let mut jar = CookieJar::default();
+    jar.store(&Cookie::parse(b"a=1").unwrap());
     let mut asks = asks(vec![request("/")]);
     asks.cookies = true;
     let mix = Mix::new(&asks, &[], 0).unwrap();
-    assert!(!mix.is_one());
+    assert!(!mix.is_constant());
     let mut out = Vec::new();
-    mix.write(0, Last::No, Some(&jar), &mut out);
+    mix.write(0, LastRequest::No, Some(&jar), &mut out);
     assert_eq!(
         String::from_utf8(out).unwrap(),
         "GET / HTTP/1.1\r\nHost: a:81\r\nCookie: a=1\r\n\r\n"
@@ -112,19 +112,19 @@ fn requests_come_as_often_as_their_weights_say() {
 fn requests_in_turn_and_listed_ones_follow_their_number() {
     let requests = vec![request("/a"), request("/b"), request("/c")];
     let choices = |order: Order| {
-        let asks = Asks {
+        let asks = RequestOptions {
             order,
             ..asks(requests.clone())
         };
         let mix = Mix::new(&asks, &[], 0).unwrap();
         [0, 1, 2, 3, 4].map(|number| mix.choose(number))
     };
-    assert_eq!(choices(Order::InTurn), [0, 1, 2, 0, 1]);
+    assert_eq!(choices(Order::RoundRobin), [0, 1, 2, 0, 1]);
     assert_eq!(choices(Order::Listed([2, 2, 0, 1].into())), [2, 2, 0, 1, 2]);
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_with_what_to_do() {
+fn invalid_requests_are_refused() {
     refused("CONNECT opens a tunnel through a proxy", |request, _| {
         request.method = "CONNECT".to_owned();
     });

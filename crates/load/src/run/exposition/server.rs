@@ -7,13 +7,13 @@ use std::thread;
 
 use onrush_http::{HeaderSlots, Limits, Method, Parsed, request};
 
-use crate::limits::scrape::{SCRAPE_PATIENCE, SCRAPE_PIECES_MAX};
+use crate::limits::scrape::{SCRAPE_PIECES_MAX, SCRAPE_TIMEOUT};
 
 /// Current text of the metrics, shared with the collecting thread.
 #[derive(Clone, Debug, Default)]
-pub struct Page(Arc<Mutex<String>>);
+pub struct MetricsPage(Arc<Mutex<String>>);
 
-impl Page {
+impl MetricsPage {
     /// Replaces the text.
     pub fn set(&self, text: String) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = text;
@@ -31,7 +31,7 @@ impl Page {
 ///
 /// # Errors
 /// When the address cannot be bound or the thread cannot be started.
-pub fn start(address: SocketAddr, page: Page) -> Result<SocketAddr, String> {
+pub fn start(address: SocketAddr, page: MetricsPage) -> Result<SocketAddr, String> {
     let cannot = |error| format!("--metrics {address}: cannot listen: {error}");
     let listener = TcpListener::bind(address).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
@@ -48,29 +48,29 @@ pub fn start(address: SocketAddr, page: Page) -> Result<SocketAddr, String> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Asked {
+enum ScrapeRequest {
     Metrics,
     SomethingElse,
     /// Another method than GET.
     Otherwise,
     /// Not HTTP.
-    Nonsense,
+    NotHttp,
 }
 
-fn serve(mut stream: TcpStream, page: &Page) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(SCRAPE_PATIENCE))?;
-    stream.set_write_timeout(Some(SCRAPE_PATIENCE))?;
+fn serve(mut stream: TcpStream, page: &MetricsPage) -> std::io::Result<()> {
+    stream.set_read_timeout(Some(SCRAPE_TIMEOUT))?;
+    stream.set_write_timeout(Some(SCRAPE_TIMEOUT))?;
     let Some(asked) = asked(&mut stream)? else {
         return Ok(());
     };
     let (status, text) = match asked {
-        Asked::Metrics => ("200 OK", page.text()),
-        Asked::SomethingElse => ("404 Not Found", "there is only /metrics\n".to_owned()),
-        Asked::Otherwise => (
+        ScrapeRequest::Metrics => ("200 OK", page.text()),
+        ScrapeRequest::SomethingElse => ("404 Not Found", "there is only /metrics\n".to_owned()),
+        ScrapeRequest::Otherwise => (
             "405 Method Not Allowed",
             "GET is the only method\n".to_owned(),
         ),
-        Asked::Nonsense => (
+        ScrapeRequest::NotHttp => (
             "400 Bad Request",
             "this is no request of HTTP/1\n".to_owned(),
         ),
@@ -83,7 +83,7 @@ fn serve(mut stream: TcpStream, page: &Page) -> std::io::Result<()> {
 }
 
 /// Reads one head; `None` if the client closes the connection before its end.
-fn asked(stream: &mut TcpStream) -> std::io::Result<Option<Asked>> {
+fn asked(stream: &mut TcpStream) -> std::io::Result<Option<ScrapeRequest>> {
     let mut input = Vec::new();
     let mut piece = [0; 4096];
     for _ in 0..SCRAPE_PIECES_MAX {
@@ -95,17 +95,17 @@ fn asked(stream: &mut TcpStream) -> std::io::Result<Option<Asked>> {
         let mut slots = HeaderSlots::new();
         match request::parse(&input, &mut slots, &Limits::DEFAULT) {
             Parsed::Partial => {}
-            Parsed::Refused(_) => return Ok(Some(Asked::Nonsense)),
+            Parsed::Refused(_) => return Ok(Some(ScrapeRequest::NotHttp)),
             Parsed::Complete(head) => {
                 return Ok(Some(match (head.method, head.path) {
-                    (Method::Get, "/metrics") => Asked::Metrics,
-                    (Method::Get, _) => Asked::SomethingElse,
-                    _ => Asked::Otherwise,
+                    (Method::Get, "/metrics") => ScrapeRequest::Metrics,
+                    (Method::Get, _) => ScrapeRequest::SomethingElse,
+                    _ => ScrapeRequest::Otherwise,
                 }));
             }
         }
     }
-    Ok(Some(Asked::Nonsense))
+    Ok(Some(ScrapeRequest::NotHttp))
 }
 
 #[cfg(test)]
@@ -113,8 +113,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_what_was_set_last_and_anything_else_is_refused() {
-        let page = Page::default();
+    fn metrics_are_served_and_other_paths_refused() {
+        let page = MetricsPage::default();
         let address = start("127.0.0.1:0".parse().unwrap(), page.clone()).unwrap();
         let ask = |request: &str| {
             let mut stream = TcpStream::connect(address).unwrap();
@@ -138,7 +138,7 @@ mod tests {
         }
         drop(TcpStream::connect(address).unwrap());
         assert!(ask("GET /metrics HTTP/1.0\r\n\r\n").ends_with("a 2\n"));
-        let taken = start(address, Page::default()).unwrap_err();
+        let taken = start(address, MetricsPage::default()).unwrap_err();
         assert!(taken.contains("cannot listen"), "{taken}");
     }
 }

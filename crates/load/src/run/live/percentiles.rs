@@ -8,12 +8,12 @@ use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Row, Table};
 
-use super::{Live, block};
+use super::{LiveView, block};
 use crate::record::figures::Kind;
-use crate::record::unanswered::{Bounds, Censored};
+use crate::record::incomplete_waits::{Bounds, Censored};
 
 /// The main response times in 36 columns, with `≥` if requests without a response may make them larger.
-pub(super) fn in_short(live: &Live) -> Line<'static> {
+pub(super) fn summary_line(live: &LiveView) -> Line<'static> {
     let figures = &live.figures;
     let response = figures.times.of(Kind::Response);
     let waits = &figures.unanswered.response;
@@ -71,7 +71,7 @@ fn shown_percentiles(count: u64, room: usize) -> Vec<f64> {
     shown
 }
 
-pub(super) fn draw_percentiles(frame: &mut Frame<'_>, area: Rect, live: &Live) {
+pub(super) fn draw_percentiles(frame: &mut Frame<'_>, area: Rect, live: &LiveView) {
     let kinds = [Kind::Response, Kind::Service, Kind::SendLag];
     let times = &live.figures.times;
     let unanswered = &live.figures.unanswered;

@@ -7,7 +7,7 @@ use super::*;
 use crate::verdict::reason::Reason;
 
 /// Draws the view as text, one line per row of the terminal.
-fn drawn(live: &Live, width: u16, height: u16) -> String {
+fn drawn(live: &LiveView, width: u16, height: u16) -> String {
     let mut terminal =
         Terminal::new(TestBackend::new(width, height)).expect("it has no terminal to fail");
     terminal
@@ -16,11 +16,11 @@ fn drawn(live: &Live, width: u16, height: u16) -> String {
     terminal.backend().to_string()
 }
 
-fn live(seconds: u32) -> Live {
-    let mut live = Live {
+fn live(seconds: u32) -> LiveView {
+    let mut live = LiveView {
         headline: "http://a/ at 127.0.0.1:80: 10 connections over 1 thread".to_owned(),
         total_s: Some(60.0),
-        ..Live::default()
+        ..LiveView::default()
     };
     for second in 1..=seconds {
         live.push(SecondRow {
@@ -50,7 +50,7 @@ fn live(seconds: u32) -> Live {
 }
 
 #[test]
-fn everything_is_on_a_screen_of_common_size() {
+fn common_screen_shows_everything() {
     let screen = drawn(&live(30), 120, 40);
     for part in [
         "http://a/ at 127.0.0.1:80",
@@ -76,7 +76,7 @@ fn everything_is_on_a_screen_of_common_size() {
 }
 
 #[test]
-fn what_has_no_response_shows_in_the_percentiles_that_it_may_change() {
+fn waits_make_percentiles_lower_bounds() {
     let mut live = live(30);
     for _ in 0..9_000 {
         live.figures
@@ -104,7 +104,7 @@ fn a_narrow_screen_keeps_the_percentiles() {
 }
 
 #[test]
-fn the_smallest_terminal_of_old_shows_errors_by_kind_beside_the_percentiles() {
+fn terminal_80x24_shows_errors_and_percentiles() {
     let screen = drawn(&live(30), 80, 24);
     for part in ["99.9 %", "9.99 ms", "reset", "5xx", "12 errors"] {
         assert!(screen.contains(part), "{part} in\n{screen}");
@@ -112,7 +112,7 @@ fn the_smallest_terminal_of_old_shows_errors_by_kind_beside_the_percentiles() {
 }
 
 #[test]
-fn the_median_p99_and_the_largest_are_on_a_screen_of_any_size() {
+fn every_screen_shows_main_times() {
     for (width, height) in [
         (36, 1),
         (36, 3),
@@ -131,7 +131,7 @@ fn the_median_p99_and_the_largest_are_on_a_screen_of_any_size() {
 }
 
 #[test]
-fn each_chart_of_the_smallest_terminal_of_old_has_more_than_two_rows() {
+fn charts_have_three_rows_at_80x24() {
     let screen = drawn(&live(30), 80, 24);
     let lines: Vec<&str> = screen.lines().collect();
     let at = |part: &str| {
@@ -151,7 +151,7 @@ fn each_chart_of_the_smallest_terminal_of_old_has_more_than_two_rows() {
 }
 
 #[test]
-fn labels_of_the_axis_are_not_drawn_over_each_other() {
+fn axis_labels_do_not_overlap() {
     let mut live = live(5);
     live.push(SecondRow {
         t: 6.0,
@@ -187,7 +187,7 @@ fn any_size_and_any_moment_can_be_drawn() {
 }
 
 #[test]
-fn the_first_reason_stands_beside_the_verdict() {
+fn first_reason_is_shown_with_verdict() {
     let mut live = live(3);
     let reason = Reason {
         state: State::Suspect,
@@ -211,13 +211,13 @@ fn the_first_reason_stands_beside_the_verdict() {
 
 #[test]
 fn old_seconds_are_forgotten() {
-    let mut live = Live::default();
+    let mut live = LiveView::default();
     (0..2 * LIVE_ROWS_MAX).for_each(|_| live.push(SecondRow::default()));
     assert_eq!(live.seconds.len(), LIVE_ROWS_MAX);
 }
 
 #[test]
-fn progress_is_that_of_the_nearer_end() {
+fn progress_uses_nearer_end() {
     let mut live = live(30);
     assert_eq!(live.progress(), Some(0.5));
     live.total_requests = Some(40_016);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use onrush_engine::{Address, Claim, Core, Cores, Input, Instant, Io, Listener, Setup, Stream};
 use onrush_measure::histogram::Histogram;
 
-use super::{cpu, polls};
+use super::{can_busy_poll, cpu};
 use crate::pace::error::Error;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -39,7 +39,7 @@ impl Delay {
 
 /// Observations of the server.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct Observations {
     /// Actual wait before each response, in nanoseconds.
     pub(super) waited: Histogram,
     pub(super) requests: u64,
@@ -50,7 +50,7 @@ pub(super) struct Seen {
 }
 
 pub(super) struct Server {
-    cores: Cores<Seen>,
+    cores: Cores<Observations>,
     pub(super) address: Address,
 }
 
@@ -66,10 +66,10 @@ impl Server {
             cpus: vec![cpu(1)],
         };
         // Called here, because the server's thread will be pinned to one CPU.
-        let polls = polls();
+        let polls = can_busy_poll();
         let claim = std::sync::Arc::new(claim);
         let cores = onrush_engine::start(&setup, move |core: Core| {
-            let seen = Rc::new(RefCell::new(Seen::default()));
+            let seen = Rc::new(RefCell::new(Observations::default()));
             if polls {
                 core.busy_poll();
             }
@@ -83,13 +83,13 @@ impl Server {
         Ok(Server { cores, address })
     }
 
-    pub(super) fn stop(self) -> Seen {
+    pub(super) fn stop(self) -> Observations {
         self.cores.stop(Duration::ZERO);
         self.cores.join().pop().unwrap_or_default()
     }
 }
 
-async fn listen(core: Core, listener: Listener, delay: Delay, seen: Rc<RefCell<Seen>>) {
+async fn listen(core: Core, listener: Listener, delay: Delay, seen: Rc<RefCell<Observations>>) {
     while let Ok(stream) = listener.accept().await {
         core.spawn(serve(core.clone(), stream, delay, Rc::clone(&seen)));
     }
@@ -100,7 +100,7 @@ const LAST_RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-L
 
 /// Responds to the requests of one connection. They come from the generator in this process, one at a time and without
 /// a body, so finding the end of the head is enough.
-async fn serve(core: Core, stream: Stream, delay: Delay, seen: Rc<RefCell<Seen>>) {
+async fn serve(core: Core, stream: Stream, delay: Delay, seen: Rc<RefCell<Observations>>) {
     let mut input = Input::default();
     let mut on_connection = 0;
     loop {
@@ -134,7 +134,7 @@ async fn serve(core: Core, stream: Stream, delay: Delay, seen: Rc<RefCell<Seen>>
 /// Fraction of the golden ratio: steps of this size modulo 1 are spread evenly for any count.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-impl Seen {
+impl Observations {
     /// Returns the time at which the request that arrived at `arrived` gets its response.
     fn until(&mut self, delay: Delay, arrived: Instant) -> Instant {
         self.requests += 1;
@@ -168,14 +168,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_are_spread_as_their_distribution_says() {
+    fn delays_follow_distribution() {
         let millisecond = Duration::from_millis(1);
         for delay in [
             Delay::Constant(millisecond),
             Delay::Exponential(millisecond),
             Delay::Bimodal(millisecond, millisecond * 10, 0.15),
         ] {
-            let mut seen = Seen::default();
+            let mut seen = Observations::default();
             let mut delays = Histogram::new();
             let arrived = Instant::from_nanoseconds(5);
             for _ in 0..10_000 {

@@ -1,11 +1,11 @@
 //! Extent of a run, for judging a condition before its end.
 
-use crate::limits::{HOPELESS_RESPONSES_MIN, RATE_GROWTH_MAX};
+use crate::limits::{EARLY_END_RESPONSES_MIN, RATE_GROWTH_MAX};
 use crate::record::figures::Figures;
 
 /// Upper bound of a run's requests.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Extent {
+pub enum RunExtent {
     /// This number of requests.
     Requests(u64),
     /// As many requests as are made in this time.
@@ -19,20 +19,20 @@ pub enum Extent {
     Open,
 }
 
-impl Extent {
+impl RunExtent {
     /// Upper bound of the finished requests, with a response or failed. In a run with a duration this is an estimate,
     /// which assumes that the rate does not grow by more than `RATE_GROWTH_MAX`.
     pub(super) fn requests_at_most(self, so_far: &Figures) -> Option<f64> {
         let finished = (so_far.responses + so_far.errors - so_far.unexpected) as f64;
         match self {
-            Extent::Requests(count) => Some(finished.max(count as f64)),
-            Extent::Time { elapsed_s, total_s } => {
+            RunExtent::Requests(count) => Some(finished.max(count as f64)),
+            RunExtent::Time { elapsed_s, total_s } => {
                 let is_enough =
-                    elapsed_s > 0.0 && so_far.responses + so_far.errors >= HOPELESS_RESPONSES_MIN;
+                    elapsed_s > 0.0 && so_far.responses + so_far.errors >= EARLY_END_RESPONSES_MIN;
                 let left = (total_s - elapsed_s).max(0.0);
                 is_enough.then(|| finished + finished / elapsed_s * left * RATE_GROWTH_MAX)
             }
-            Extent::Open => None,
+            RunExtent::Open => None,
         }
     }
 }

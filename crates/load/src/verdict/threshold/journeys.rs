@@ -1,6 +1,6 @@
 //! Checks of conditions about journeys and steps, before a run.
 
-use super::{Place, Threshold};
+use super::{ScopeIndex, Threshold};
 use crate::journey::steps::{Journeys, Step};
 
 impl Threshold {
@@ -29,11 +29,11 @@ impl Threshold {
                 .iter()
                 .flat_map(|journey| &journey.steps)
                 .collect(),
-            Some(Place {
+            Some(ScopeIndex {
                 journey,
                 step: None,
             }) => all[journey].1.iter().collect(),
-            Some(Place {
+            Some(ScopeIndex {
                 journey,
                 step: Some(step),
             }) => vec![&all[journey].1[step]],

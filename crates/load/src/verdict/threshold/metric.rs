@@ -9,12 +9,12 @@ use crate::requests::grpc::code;
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Metric {
     Time(Kind, Statistic),
-    Counted(Counted, Unit),
+    Counted(CountMetric, Unit),
     Rate,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Counted {
+pub(super) enum CountMetric {
     Errors,
     /// Lost datagrams.
     Loss,
@@ -50,16 +50,16 @@ impl Metric {
         let counted = |counted| Ok(Metric::Counted(counted, Unit::Number));
         match name {
             "rps" => return Ok(Metric::Rate),
-            "errors" => return counted(Counted::Errors),
-            "loss" => return counted(Counted::Loss),
-            "timeouts" => return counted(Counted::Timeouts),
-            "missed" => return counted(Counted::Missed),
-            "failed_checks" => return counted(Counted::FailedChecks),
-            "resent" => return counted(Counted::Resent),
+            "errors" => return counted(CountMetric::Errors),
+            "loss" => return counted(CountMetric::Loss),
+            "timeouts" => return counted(CountMetric::Timeouts),
+            "missed" => return counted(CountMetric::Missed),
+            "failed_checks" => return counted(CountMetric::FailedChecks),
+            "resent" => return counted(CountMetric::Resent),
             _ => {}
         }
         if let Some(status) = name.strip_prefix("status.") {
-            return counted(Counted::status(status).ok_or_else(|| {
+            return counted(CountMetric::status(status).ok_or_else(|| {
                 format!("{status} is not a response status: use one from 200 to 999 such as 404, a class such as 5xx, \
                     or a gRPC code such as UNAVAILABLE")
             })?);
@@ -83,7 +83,7 @@ impl Metric {
         match self {
             Metric::Time(Kind::Response, _)
             | Metric::Rate
-            | Metric::Counted(Counted::Errors | Counted::FailedChecks, _) => Ok(()),
+            | Metric::Counted(CountMetric::Errors | CountMetric::FailedChecks, _) => Ok(()),
             Metric::Time(..) => {
                 Err("a journey or a step has only its response time, such as p99 or mean")
             }
@@ -96,7 +96,7 @@ impl Metric {
         let value = match self {
             Metric::Time(..) => amount::duration(text).map(|time| time.as_nanos() as f64),
             Metric::Rate => amount::per_second(text),
-            Metric::Counted(Counted::Missed, _) if text.ends_with('%') => {
+            Metric::Counted(CountMetric::Missed, _) if text.ends_with('%') => {
                 return Err("missed is a count, such as 0 or 100".to_owned());
             }
             Metric::Counted(_, unit) if text.ends_with('%') => {
@@ -120,42 +120,42 @@ fn kind_of(name: &str) -> Option<Kind> {
     }
 }
 
-impl Counted {
-    fn status(text: &str) -> Option<Counted> {
+impl CountMetric {
+    fn status(text: &str) -> Option<CountMetric> {
         if let Some(code) = code::of_name(text) {
-            return Some(Counted::Code(code));
+            return Some(CountMetric::Code(code));
         }
         let class = |digit: &str| digit.parse().ok().filter(|class| (2..=9).contains(class));
         if let Some(digit) = text.strip_suffix("xx") {
-            return class(digit).map(Counted::Class);
+            return class(digit).map(CountMetric::Class);
         }
         let status = text.parse().ok()?;
         (200..1000)
             .contains(&status)
-            .then_some(Counted::Status(status))
+            .then_some(CountMetric::Status(status))
     }
 
     pub(super) fn of(self, figures: &Figures) -> u64 {
         let statuses = &figures.statuses;
         match self {
             // If no response was received at all, requests in flight count as errors, because none can be expected.
-            Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
-            Counted::Errors | Counted::Loss => figures.errors,
-            Counted::Resent => figures.resent,
-            Counted::FailedChecks => figures.checks.failed,
-            Counted::Timeouts => figures.timeouts,
-            Counted::Missed => figures.missed,
-            Counted::Status(status) => {
+            CountMetric::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
+            CountMetric::Errors | CountMetric::Loss => figures.errors,
+            CountMetric::Resent => figures.resent,
+            CountMetric::FailedChecks => figures.checks.failed,
+            CountMetric::Timeouts => figures.timeouts,
+            CountMetric::Missed => figures.missed,
+            CountMetric::Status(status) => {
                 let of_http = statuses.get(&status.to_string());
                 let of_none = statuses.get(&format!("HTTP {status}"));
                 of_http.or(of_none).copied().unwrap_or(0)
             }
-            Counted::Code(code) => {
+            CountMetric::Code(code) => {
                 let count = code::name(code).and_then(|name| statuses.get(name));
                 count.copied().unwrap_or(0)
             }
             // HTTP statuses belong to the class of their first digit, gRPC codes to that of the equivalent HTTP status.
-            Counted::Class(class) => {
+            CountMetric::Class(class) => {
                 let digit = class.to_string();
                 let is_one = |name: &str| match code::of_name(name) {
                     Some(code) => u16::from(code::class(code)) == class,
@@ -170,23 +170,25 @@ impl Counted {
     /// Denominator of the share: responses for statuses, checks for failed checks, attempted requests for the others.
     pub(super) fn base(self, figures: &Figures) -> u64 {
         match self {
-            Counted::Status(_) | Counted::Code(_) | Counted::Class(_) => figures.responses,
-            Counted::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
-            Counted::FailedChecks => figures.checks.passed + figures.checks.failed,
-            Counted::Errors
-            | Counted::Loss
-            | Counted::Timeouts
-            | Counted::Missed
-            | Counted::Resent => figures.responses + figures.errors - figures.unexpected,
+            CountMetric::Status(_) | CountMetric::Code(_) | CountMetric::Class(_) => {
+                figures.responses
+            }
+            CountMetric::Errors if figures.responses == 0 => figures.errors + figures.unfinished,
+            CountMetric::FailedChecks => figures.checks.passed + figures.checks.failed,
+            CountMetric::Errors
+            | CountMetric::Loss
+            | CountMetric::Timeouts
+            | CountMetric::Missed
+            | CountMetric::Resent => figures.responses + figures.errors - figures.unexpected,
         }
     }
 }
 
-impl Counted {
+impl CountMetric {
     /// Noun for the denominator of the share.
     pub(super) fn of_what(self) -> &'static str {
         match self {
-            Counted::FailedChecks => "checks",
+            CountMetric::FailedChecks => "checks",
             _ => "requests",
         }
     }

@@ -16,7 +16,7 @@ pub struct Scope {
 
 /// Position of a scope in the list of journeys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct ScopeIndex {
     /// Index of the journey.
     pub journey: usize,
     /// Index of the step; `None` for the whole journey.
@@ -55,21 +55,21 @@ impl Scope {
     ///
     /// # Errors
     /// When it matches none, or more than one.
-    pub(crate) fn find(&self, journeys: &[(&str, Vec<&str>)]) -> Result<Place, String> {
+    pub(crate) fn find(&self, journeys: &[(&str, Vec<&str>)]) -> Result<ScopeIndex, String> {
         let named = |name: &str| self.journey.as_deref().is_none_or(|of| of == name);
         let of_journeys = journeys
             .iter()
             .enumerate()
             .filter(|(_, (name, _))| named(name));
         let mut places = of_journeys.flat_map(|(journey, (_, steps))| {
-            let places: Vec<Place> = match &self.step {
-                None => vec![Place {
+            let places: Vec<ScopeIndex> = match &self.step {
+                None => vec![ScopeIndex {
                     journey,
                     step: None,
                 }],
                 Some(name) => {
                     let found = steps.iter().position(|step| step == name);
-                    let place = |step| Place {
+                    let place = |step| ScopeIndex {
                         journey,
                         step: Some(step),
                     };
@@ -140,12 +140,12 @@ mod tests {
             ("journey:look, step:login", 1, Some(0)),
         ] {
             let found = scope(text).find(&journeys());
-            assert_eq!(found, Ok(Place { journey, step }), "{text}");
+            assert_eq!(found, Ok(ScopeIndex { journey, step }), "{text}");
         }
     }
 
     #[test]
-    fn what_is_not_there_or_there_twice_is_said() {
+    fn missing_and_ambiguous_scopes_are_errors() {
         for (text, said) in [
             ("step:login", "in the journeys \"buy\" and \"look\""),
             ("journey:sell", "buy (login, list, pay, at last); look"),

@@ -4,7 +4,7 @@ use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
 
 use crate::record::figures::Kind;
-use crate::record::unanswered::{Bounds, Censored};
+use crate::record::incomplete_waits::{Bounds, Censored};
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Statistic {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_waited_counts_though_no_response_came() {
+    fn waits_count_without_responses() {
         let waits = Histogram::from_iter([700; 200]);
         for statistic in [
             Statistic::Percentile(50.0),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_count_to_what_a_percentile_needs() {
+    fn waits_count_towards_percentile_minimum() {
         let (times, waits) = (
             Histogram::from_iter(1..=60),
             Histogram::from_iter([2000; 60]),

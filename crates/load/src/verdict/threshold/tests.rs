@@ -25,7 +25,7 @@ fn figures() -> Figures {
 
 #[test]
 fn conditions_hold_or_do_not() {
-    use Fate::{Failed, Passed, Undecided};
+    use ThresholdOutcome::{Failed, Passed, Undecided};
     for (text, fate, measured) in [
         ("p99 > 5ms", Failed, "9.90 ms"),
         ("p99>9.92ms", Passed, "9.90 ms"),
@@ -66,7 +66,7 @@ fn conditions_hold_or_do_not() {
 }
 
 #[test]
-fn what_is_no_condition_is_refused_at_its_column() {
+fn syntax_errors_have_column() {
     for (text, column, part) in [
         ("", 1, "a condition needs"),
         ("p99", 4, "a condition needs"),
@@ -101,7 +101,7 @@ fn what_is_no_condition_is_refused_at_its_column() {
 
 proptest::proptest! {
     #[test]
-    fn any_text_is_a_condition_or_a_mistake_within_it(
+    fn any_text_parses_or_has_valid_column(
         text in "[p0-9.a-z_ ]{0,12}[<>=!]{0,3}[ 0-9.kmsu%/µ]{0,8}|.{0,20}"
     ) {
         match Threshold::parse(&text) {
@@ -132,14 +132,14 @@ fn only_errors_and_timeouts_are_errors() {
 #[test]
 fn a_share_of_nothing_is_undecided() {
     let outcome = threshold("errors > 1%").judge(&Figures::default());
-    assert_eq!(outcome.fate, Fate::Undecided);
+    assert_eq!(outcome.fate, ThresholdOutcome::Undecided);
     let outcome = threshold("errors > 1").judge(&Figures::default());
-    assert_eq!(outcome.fate, Fate::Passed);
+    assert_eq!(outcome.fate, ThresholdOutcome::Passed);
 }
 
 #[test]
-fn requests_without_a_response_bound_what_they_could_change() {
-    use Fate::{Failed, Passed, Undecided};
+fn waits_leave_conditions_undecided() {
+    use ThresholdOutcome::{Failed, Passed, Undecided};
     // 23 % of the requests had waited for 60 ms when the run ended.
     let mut figures = figures();
     figures.unanswered.record(60_000_000, 60_000_000, 3_000);
@@ -166,8 +166,8 @@ fn requests_without_a_response_bound_what_they_could_change() {
 }
 
 #[test]
-fn a_percentile_with_timeouts_is_judged_of_all_requests() {
-    use Fate::{Failed, Passed, Undecided};
+fn percentile_condition_includes_timeouts() {
+    use ThresholdOutcome::{Failed, Passed, Undecided};
     // 9 of 1,000 requests timed out after 500 ms: p99 of all is 99 ms, that of the 991 responses only 9.1 ms.
     let mut figures = Figures::default();
     let times = figures.times.of_mut(Kind::Response);
@@ -207,16 +207,16 @@ fn requests_sent_again_are_a_count_and_a_share() {
     let mut figures = figures();
     figures.resent = 20;
     for (text, fate) in [
-        ("resent > 0.1%", Fate::Failed),
-        ("resent > 1%", Fate::Passed),
-        ("resent >= 20", Fate::Failed),
+        ("resent > 0.1%", ThresholdOutcome::Failed),
+        ("resent > 1%", ThresholdOutcome::Passed),
+        ("resent >= 20", ThresholdOutcome::Failed),
     ] {
         assert_eq!(threshold(text).judge(&figures).fate, fate, "{text}");
     }
 }
 
 #[test]
-fn a_run_is_hopeless_when_the_rest_cannot_make_up_for_it() {
+fn run_must_fail_when_rest_cannot_help() {
     // 5,000 of 10,000 responses took longer than 5 ms.
     for (text, requests, hopeless) in [
         ("p99 > 5ms", 100_000, true),
@@ -231,26 +231,26 @@ fn a_run_is_hopeless_when_the_rest_cannot_make_up_for_it() {
         ("mean > 1us", 10_000, false),
         ("rps < 1m", 10_000, false),
     ] {
-        let extent = Extent::Requests(requests);
-        let found = threshold(text).is_hopeless(&figures(), extent);
+        let extent = RunExtent::Requests(requests);
+        let found = threshold(text).must_fail(&figures(), extent);
         assert_eq!(found, hopeless, "{text} of {requests}");
     }
 }
 
 #[test]
-fn a_run_of_a_set_time_is_hopeless_only_if_twice_the_rate_would_not_help() {
-    let after = |elapsed_s, total_s| Extent::Time { elapsed_s, total_s };
+fn timed_run_must_fail_even_at_twice_the_rate() {
+    let after = |elapsed_s, total_s| RunExtent::Time { elapsed_s, total_s };
     let errors = threshold("errors > 0.1%");
     // 30 errors are 0.1 % of 30,000 requests: 10,030 in the first second, and twice as many in the second.
-    assert!(!errors.is_hopeless(&figures(), after(1.0, 2.0)));
-    assert!(errors.is_hopeless(&figures(), after(1.0, 1.9)));
-    assert!(!errors.is_hopeless(&figures(), Extent::Open));
+    assert!(!errors.must_fail(&figures(), after(1.0, 2.0)));
+    assert!(errors.must_fail(&figures(), after(1.0, 1.9)));
+    assert!(!errors.must_fail(&figures(), RunExtent::Open));
     let few = Figures {
         errors: 1,
         ..Figures::default()
     };
     assert!(
-        !errors.is_hopeless(&few, after(1.0, 2.0)),
+        !errors.must_fail(&few, after(1.0, 2.0)),
         "one is an accident"
     );
 }

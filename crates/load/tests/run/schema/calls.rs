@@ -93,7 +93,7 @@ fn server() -> String {
 }
 
 #[test]
-fn the_json_of_a_run_with_grpc_and_of_its_sum_is_what_the_schema_says() {
+fn grpc_conforms_to_schema() {
     // Enough calls for both halves to run at the same time.
     const CALLS: u64 = 20_000;
     let url = &server();

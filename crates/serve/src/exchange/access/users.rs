@@ -10,7 +10,7 @@ use argon2::password_hash::phc::PasswordHash;
 use onrush_config::limits::FINDINGS_MAX;
 use onrush_config::plan::BasicAuth;
 use onrush_config::value::check_password_hash;
-use onrush_file::{Input, Unreadable};
+use onrush_file::{Input, InputError};
 use sha_crypt::ShaCrypt;
 
 use crate::limits::USERS_FILE_BYTES_MAX;
@@ -80,7 +80,7 @@ impl Users {
 
 fn read(path: &Path, warnings: &mut Vec<String>) -> Result<String, String> {
     let cannot =
-        |error: Unreadable| format!("cannot read the users of {}: {error}", path.display());
+        |error: InputError| format!("cannot read the users of {}: {error}", path.display());
     let file = Input::open(path).map_err(cannot)?;
     let mode = file.metadata().permissions().mode();
     if mode & 0o004 != 0 {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use onrush_config::Plan;
 use onrush_engine::{Address, Datagram, Message, ReceiveBatch, SendBatch};
 use onrush_packet::header::{Flow, Header, Kind};
-use onrush_packet::report::{Report, Role, question};
+use onrush_packet::report::{Report, Role, report_request};
 
 use crate::testing::harness::{
     TestCore, configured, cut_off_on_every_driver, on_every_driver, on_kernel_cores,
@@ -214,11 +214,11 @@ fn sink_reports_datagram_counts() {
         }
         send(&near, b"of another").await;
         // Too short for a report.
-        send(&near, &question(FLOW, 4)[..40]).await;
-        send(&near, &question(FLOW, 5)).await;
+        send(&near, &report_request(FLOW, 4)[..40]).await;
+        send(&near, &report_request(FLOW, 5)).await;
         let report = Report::read(&receive(&near).await).expect("a report");
         assert_eq!(
-            (report.question, report.role, report.core),
+            (report.report_request, report.role, report.core),
             (5, Role::Sink, 0)
         );
         let tally = report.tally;
@@ -228,7 +228,7 @@ fn sink_reports_datagram_counts() {
             (1, 1, 5)
         );
         let unknown = Flow { run: 8, number: 3 };
-        send(&near, &question(unknown, 6)).await;
+        send(&near, &report_request(unknown, 6)).await;
         let report = Report::read(&receive(&near).await).expect("a report");
         assert_eq!((report.flow, report.tally.received), (unknown, 0));
         let views = service.worker.registry.datagram_views();
@@ -245,7 +245,7 @@ fn echo_counts_and_ignores_other_echoes() {
         let near = peer(&site, &address);
         send(&near, &data(0)).await;
         assert_eq!(receive(&near).await, data(0));
-        send(&near, &question(FLOW, 1)).await;
+        send(&near, &report_request(FLOW, 1)).await;
         let report = Report::read(&receive(&near).await).expect("a report");
         assert_eq!((report.role, report.tally.received), (Role::Echo, 1));
         let Address::Tcp(address) = address else {

@@ -1,18 +1,18 @@
 //! Explains the placement of queues.
 
-use super::{Circle, QueueCpus};
+use super::{HomeGroup, QueueCpus};
 use crate::advise::budget::PACKETS_PER_CORE;
-use crate::advise::counted::counted;
+use crate::advise::pluralize::pluralize;
 use onrush_machine::cpus::CpuSet;
 
-impl Circle<'_> {
+impl HomeGroup<'_> {
     pub(super) fn reason_alone(&self, alone: &[usize], cpus: &[(usize, usize)]) -> String {
         let queues: usize = alone.iter().map(|at| self.parts[*at].vectors.len()).sum();
         let (taken, cores) = (cpus.len(), self.usable.cores());
         if self.home.cores.len() == 1 && taken == 1 {
             return format!(
                 "{} a node of 1 core: that core handles the interrupts, and no other core of its node could help",
-                counted(queues, "queue for", "queues for")
+                pluralize(queues, "queue for", "queues for")
             );
         }
         let near: CpuSet = cpus
@@ -25,11 +25,11 @@ impl Circle<'_> {
             _ if !near.is_empty() => format!("{taken} of the machine's {cores} cores handle"),
             1 => format!(
                 "1 of the node's {} handles",
-                counted(self.home.cores.len(), "core", "cores")
+                pluralize(self.home.cores.len(), "core", "cores")
             ),
             _ => format!(
                 "{taken} of the node's {} handle",
-                counted(self.home.cores.len(), "core", "cores")
+                pluralize(self.home.cores.len(), "core", "cores")
             ),
         };
         let help = match near.is_empty() {
@@ -47,23 +47,23 @@ impl Circle<'_> {
         format!(
             "{} {}: {takes} interrupts and nothing else{help}, {most}{} per core, for about {:.1} million packets per \
              second; with enough queues packet steering is not needed",
-            counted(queues, "queue on", "queues on"),
-            counted(taken, "core", "cores"),
+            pluralize(queues, "queue on", "queues on"),
+            pluralize(taken, "core", "cores"),
             queues.div_ceil(taken),
             taken as f64 * PACKETS_PER_CORE / 1e6,
         )
     }
 
     pub(super) fn reason_to_steer(&self, groups: &[QueueCpus]) -> String {
-        let queues = counted(groups.len(), "queue for", "queues for");
+        let queues = pluralize(groups.len(), "queue for", "queues for");
         let others = |group: &QueueCpus| group.others.len();
         let (least, most) = (
             groups.iter().map(others).min().unwrap_or(0),
             groups.iter().map(others).max().unwrap_or(0),
         );
         let hands = match (least, most) {
-            (least, most) if least == most => counted(most, "other", "others"),
-            (0, most) => format!("up to {}", counted(most, "other", "others")),
+            (least, most) if least == most => pluralize(most, "other", "others"),
+            (0, most) => format!("up to {}", pluralize(most, "other", "others")),
             (least, most) => format!("{least} or {most} others"),
         };
         format!(

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::guard::Guard;
 use super::identity::Identity;
 use crate::advise::{Request, Target};
-use crate::apply::life::Life;
+use crate::apply::journal_scope::JournalScope;
 use crate::apply::reset::resets_queues;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub(super) enum Line {
     },
     /// Unreadable line; its contents are lost. Never written.
     #[serde(skip)]
-    Lost(Lost),
+    Lost(UnreadableLine),
     /// Request of a run that begins.
     Wish {
         request: Request,
@@ -70,7 +70,7 @@ impl Line {
     }
 }
 
-impl Life {
+impl JournalScope {
     pub(super) fn first_line(&self, made: Option<&PathBuf>) -> io::Result<String> {
         let line = Line::Begin {
             schema: SCHEMA,
@@ -83,7 +83,7 @@ impl Life {
     }
 }
 
-pub(super) fn lost(lines: &[Line]) -> Vec<Lost> {
+pub(super) fn lost(lines: &[Line]) -> Vec<UnreadableLine> {
     let lost = lines.iter().filter_map(|line| match line {
         Line::Lost(lost) => Some(lost.clone()),
         _ => None,
@@ -99,7 +99,7 @@ pub struct Run(pub(super) u64);
 
 /// An unreadable line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
+pub struct UnreadableLine {
     /// Line number, from 1.
     pub number: usize,
     /// Start of the line.

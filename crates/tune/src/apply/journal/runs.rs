@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 
 use super::Journal;
 use super::guard::Guard;
-use super::history::{self, Change, Line, Lost, Run, changes};
+use super::history::{self, Change, Line, Run, UnreadableLine, changes};
 use crate::Error;
 
 impl Journal {
@@ -35,7 +35,7 @@ impl Journal {
 
     /// Forgets a run and all later lines after they were undone, and removes the journal if nothing is left. If some of
     /// these lines are unreadable, returns them and forgets nothing, because they may describe changes.
-    pub fn forget_since(mut self, run: Run) -> Result<Vec<Lost>, Error> {
+    pub fn forget_since(mut self, run: Run) -> Result<Vec<UnreadableLine>, Error> {
         let Some(at) = self.beginning(run) else {
             return Ok(Vec::new());
         };
@@ -69,7 +69,7 @@ impl Journal {
 
     pub(super) fn note_guard(&mut self) -> Result<(), Error> {
         match self.guard {
-            Some(guard) => self.note(Line::Guard(guard)),
+            Some(guard) => self.append(Line::Guard(guard)),
             None => Ok(()),
         }
     }
@@ -119,7 +119,7 @@ mod tests {
             journal.change(&target, "1\n", "2").expect("noted");
             let last = journal.last_run();
             assert_eq!(journal.abandoned(), last.filter(|_| is_abandoned));
-            let glance = Journal::glance(&path, "b")
+            let glance = Journal::summary(&path, "b")
                 .expect("read")
                 .expect("a journal");
             assert_eq!(glance.guard(), guard);

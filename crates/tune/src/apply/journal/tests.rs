@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::facts::Interface;
-use crate::facts::ethtool::Knob;
+use crate::facts::ethtool::DriverSetting;
 
 fn setting(file: &str) -> Target {
     Target::Setting {
@@ -77,7 +77,7 @@ fn a_journal_of_a_newer_format_says_whose_it_is_whatever_its_lines_are() {
     fs::write(&path, newer).expect("written");
     let errors = [
         Journal::open(&path, "b").expect_err("not known"),
-        Journal::glance(&path, "b").expect_err("not known"),
+        Journal::summary(&path, "b").expect_err("not known"),
     ];
     for error in errors {
         let words = "was written by onrush 9.9.0 in a format that this version cannot read: run revert with that";
@@ -90,7 +90,7 @@ fn a_journal_of_a_newer_format_says_whose_it_is_whatever_its_lines_are() {
 fn a_glance_changes_nothing_and_waits_for_nobody() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
-    let glance = |life: &str| Journal::glance(&path, life).expect("it can be read");
+    let glance = |life: &str| Journal::summary(&path, life).expect("it can be read");
     assert!(glance("b").is_none());
     let mut journal = Journal::open(&path, "b").expect("open");
     journal.change(&setting("a"), "1\n", "2").expect("noted");
@@ -113,17 +113,17 @@ fn a_glance_changes_nothing_and_waits_for_nobody() {
 fn who_waits_for_the_journal_is_told_before() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
-    let holder = Journal::open_telling(&path, "b", || panic!("nobody has it")).expect("open");
+    let holder = Journal::open_with_notice(&path, "b", || panic!("nobody has it")).expect("open");
     let mut holder = Some(holder);
     // The callback runs before the wait, so it can end the wait.
-    Journal::open_telling(&path, "b", || drop(holder.take())).expect("open");
+    Journal::open_with_notice(&path, "b", || drop(holder.take())).expect("open");
     assert!(holder.is_none());
 }
 
 fn channels(interface: &str) -> Target {
     Target::Driver {
         interface: interface.to_owned(),
-        knob: Knob::ChannelsCombined,
+        knob: DriverSetting::ChannelsCombined,
     }
 }
 
@@ -158,9 +158,9 @@ fn what_a_refused_reset_did_not_lose_is_not_given_back() {
 fn changes_after(wrote: Option<u64>, reads: Option<u64>) -> usize {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
-    let life = |namespace| Life {
+    let life = |namespace| JournalScope {
         namespace,
-        ..Life::from("b")
+        ..JournalScope::from("b")
     };
     let mut journal = Journal::open(&path, life(wrote)).expect("open");
     journal.change(&setting("a"), "1", "2").expect("noted");
@@ -265,7 +265,7 @@ fn a_renamed_interface_is_found_under_its_new_name() {
         let mut journal = open();
         journal.follow(&now);
         assert_eq!(told(&journal.changes()), expected);
-        let glance = Journal::glance(&path, "b")
+        let glance = Journal::summary(&path, "b")
             .expect("read")
             .expect("a journal");
         drop(journal);

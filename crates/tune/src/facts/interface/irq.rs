@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{AffinityFile, Interface, Irq, NET, Unclear, channel, vector};
-use crate::facts::interrupt::{Interrupt, Purpose, is_of_all_ports, is_portal, meaning};
+use super::{AffinityFile, Interface, Irq, NET, UnassignedReason, channel, vector};
+use crate::facts::interrupt::{Interrupt, Purpose, is_of_all_ports, is_portal, parse_name};
 use crate::tree::Tree;
 use onrush_machine::cpus::CpuSet;
 
@@ -53,7 +53,9 @@ pub(super) fn assign(
                 .for_each(|irq| (irq.purpose, irq.queue) = (Purpose::Control, None));
             portals(tree, interface, interrupts);
         } else if vector::name_queues(interface, &mut irqs) {
-            interface.irqs_unclear.get_or_insert(Unclear::Twice);
+            interface
+                .irqs_unclear
+                .get_or_insert(UnassignedReason::Twice);
         }
         let unclear = irqs
             .iter()
@@ -71,7 +73,7 @@ pub(super) fn assign(
 const BY_PORTALS: &str = "fsl_dpaa2_eth";
 
 fn portals(tree: &Tree, interface: &mut Interface, interrupts: &BTreeMap<usize, &Interrupt>) {
-    interface.irqs_unclear = Some(Unclear::Portals);
+    interface.irqs_unclear = Some(UnassignedReason::Portals);
     for row in interrupts.values().filter(|row| is_portal(&row.name)) {
         let portal = irq(tree, row.number, &interface.name, interrupts);
         interface.unclear_cpus = interface.unclear_cpus.union(&portal.cpus());
@@ -84,7 +86,7 @@ fn unshared(interface: &mut Interface, irq: &Irq, claimants: &[String]) {
         return;
     }
     let others = claimants.iter().filter(|name| **name != interface.name);
-    interface.irqs_unclear = Some(Unclear::Shared(others.cloned().collect()));
+    interface.irqs_unclear = Some(UnassignedReason::Shared(others.cloned().collect()));
     interface.unclear_cpus = interface.unclear_cpus.union(&irq.cpus());
 }
 
@@ -165,7 +167,7 @@ fn irq(
             .find(|entry| is_handler(entry))
             .unwrap_or_default(),
     };
-    let (purpose, queue) = meaning(&name, interface);
+    let (purpose, queue) = parse_name(&name, interface);
     let list = tree.text(&format!("{path}/smp_affinity_list"));
     let file = match list {
         Some(text) => Some(AffinityFile::List(text)),

@@ -12,11 +12,11 @@ use onrush_tune::diagnose;
 use onrush_tune::facts::{self, Counts, sample};
 use rustix::net::{AddressFamily, SocketType};
 
-use super::{CLIENT, DURATION, PATIENCE, PORT, REQUEST, SERVER, WRITERS, live};
+use super::{CLIENT, DURATION, PORT, REQUEST, SERVER, SETUP_TIMEOUT, WRITERS, live};
 
 pub(crate) fn sleep() -> ! {
     loop {
-        thread::park_timeout(PATIENCE);
+        thread::park_timeout(SETUP_TIMEOUT);
     }
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn relay() {
 }
 
 /// Sends one request per connection and never reads.
-pub(crate) fn deaf(connections: usize) {
+pub(crate) fn never_read(connections: usize) {
     let connection = |_| {
         let mut connection = TcpStream::connect((SERVER, PORT)).expect("connected");
         connection.write_all(&REQUEST).expect("sent");

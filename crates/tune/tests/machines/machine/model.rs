@@ -5,8 +5,8 @@ use std::io;
 
 use onrush_machine::cpus::CpuSet;
 use onrush_tune::Error;
-use onrush_tune::apply::{self, Place};
-use onrush_tune::facts::ethtool::{Channels, Ethtool, Knob};
+use onrush_tune::apply::{self, Location};
+use onrush_tune::facts::ethtool::{Channels, DriverSetting, Ethtool};
 use onrush_tune::facts::process::Thread;
 use onrush_tune::facts::{self, Facts};
 use onrush_tune::tree::{Snapshot, Tree};
@@ -16,7 +16,7 @@ use super::Machine;
 /// A change of the number of queues changes interrupt numbers and clears masks.
 pub(crate) struct Model {
     pub(crate) shape: Machine,
-    pub(crate) threads: BTreeMap<Place, CpuSet>,
+    pub(crate) threads: BTreeMap<Location, CpuSet>,
     snapshot: Snapshot,
 }
 
@@ -71,7 +71,7 @@ impl apply::Machine for Model {
     fn facts(&self) -> Result<Facts, Error> {
         let mut facts = facts::read(&Tree::of_snapshot(self.snapshot.clone()), None)?;
         for (place, allowed) in &self.threads {
-            let Place::Thread(process, thread, started) = *place else {
+            let Location::Thread(process, thread, started) = *place else {
                 panic!("{place} is no thread");
             };
             let of_program = Thread {
@@ -85,16 +85,16 @@ impl apply::Machine for Model {
         Ok(facts)
     }
 
-    fn get(&self, place: &Place) -> io::Result<String> {
+    fn get(&self, place: &Location) -> io::Result<String> {
         let missing = || io::Error::from(rustix::io::Errno::NOENT);
         match place {
-            Place::File(path) => self
+            Location::File(path) => self
                 .snapshot
                 .files
                 .get(path)
                 .map(|text| format!("{text}\n"))
                 .ok_or_else(missing),
-            Place::Driver(interface, knob) => {
+            Location::Driver(interface, knob) => {
                 let value = self
                     .snapshot
                     .ethtool
@@ -102,8 +102,8 @@ impl apply::Machine for Model {
                     .and_then(|said| knob.value(said));
                 value.map(|value| value.to_string()).ok_or_else(missing)
             }
-            Place::Service(_) => Err(missing()),
-            Place::Thread(..) => self
+            Location::Service(_) => Err(missing()),
+            Location::Thread(..) => self
                 .threads
                 .get(place)
                 .map(CpuSet::to_string)
@@ -111,9 +111,9 @@ impl apply::Machine for Model {
         }
     }
 
-    fn put(&mut self, place: &Place, value: &str) -> io::Result<()> {
+    fn put(&mut self, place: &Location, value: &str) -> io::Result<()> {
         match place {
-            Place::File(path) => {
+            Location::File(path) => {
                 let now = self
                     .snapshot
                     .files
@@ -126,19 +126,19 @@ impl apply::Machine for Model {
                     None => value.trim().to_owned(),
                 };
             }
-            Place::Driver(_, Knob::ChannelsCombined) => {
+            Location::Driver(_, DriverSetting::ChannelsCombined) => {
                 self.shape.interfaces[0].queues = value.trim().parse().map_err(io::Error::other)?;
                 self.shape.irq_first += 100;
                 self.rebuild();
             }
-            Place::Thread(..) => {
+            Location::Thread(..) => {
                 let cpus = CpuSet::parse_list(value).ok_or(rustix::io::Errno::INVAL)?;
                 *self
                     .threads
                     .get_mut(place)
                     .ok_or(rustix::io::Errno::NOENT)? = cpus;
             }
-            Place::Driver(..) | Place::Service(_) => {
+            Location::Driver(..) | Location::Service(_) => {
                 return Err(rustix::io::Errno::OPNOTSUPP.into());
             }
         }

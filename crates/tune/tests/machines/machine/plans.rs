@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use onrush_machine::cpus::CpuSet;
-use onrush_tune::advise::{self, Plan, Request, Sharing, Spelling};
+use onrush_tune::advise::{self, Plan, Request, Sharing, ValueFormat};
 use onrush_tune::facts::ethtool::{Channels, Ethtool};
 use onrush_tune::facts::interface::AffinityFile;
 use onrush_tune::facts::{self, Facts};
@@ -144,7 +144,7 @@ pub(crate) fn check(facts: &Facts, plan: &Plan) {
     for action in &plan.actions {
         assert!(!action.reason.is_empty() && !action.source.is_empty() && !action.risk.is_empty());
         assert!(
-            !Spelling::of(&action.path).is_same(&action.current, &action.proposed),
+            !ValueFormat::of(&action.path).is_same(&action.current, &action.proposed),
             "{action:?} changes nothing"
         );
     }

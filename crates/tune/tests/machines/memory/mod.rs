@@ -3,7 +3,7 @@
 use onrush_machine::cpus::CpuSet;
 use onrush_tune::facts::ethtool::{Channels, Ethtool};
 use onrush_tune::facts::interface::{AffinityFile, Irq, ReceiveQueue};
-use onrush_tune::facts::topology::{Core, Node, Place};
+use onrush_tune::facts::topology::{Core, CorePosition, Node};
 use onrush_tune::facts::{Facts, Interface, Purpose, Topology};
 
 /// A machine with nodes of a number of cores each, grouped into packages; CPUs numbered by position.
@@ -19,7 +19,7 @@ pub(crate) fn machine(
         let node = at / cores;
         Core {
             cpus: (at * siblings..(at + 1) * siblings).collect(),
-            place: Place {
+            place: CorePosition {
                 node: Some(node),
                 package: (node / nodes_per_package) as i64,
                 die: 0,

@@ -8,12 +8,12 @@ use onrush_measure::histogram::Histogram;
 
 use super::{Source, Supply};
 use crate::connection::work::Work;
-use crate::pace::backlog::PIECES;
-use crate::record::unanswered::Unanswered;
+use crate::pace::backlog::BLOCKS;
+use crate::record::incomplete_waits::IncompleteWaits;
 
 /// Requests of one connection without a response.
 #[derive(Clone, Copy, Debug, Default)]
-pub(in crate::connection::core_run) struct Waiting {
+pub(in crate::connection::core_run) struct PendingRequests {
     pub(in crate::connection::core_run) start: Instant,
     ready: Instant,
     /// Run-wide number of the first.
@@ -21,10 +21,10 @@ pub(in crate::connection::core_run) struct Waiting {
     count: u64,
 }
 
-impl Waiting {
+impl PendingRequests {
     /// The first `count` requests of `work`.
-    pub(in crate::connection::core_run) fn new(work: &Work, count: u64) -> Waiting {
-        Waiting {
+    pub(in crate::connection::core_run) fn new(work: &Work, count: u64) -> PendingRequests {
+        PendingRequests {
             start: work.start,
             ready: work.ready,
             number: work.number,
@@ -37,7 +37,7 @@ impl Waiting {
     }
 
     /// Adds their waits until `now`.
-    pub(in crate::connection::core_run) fn add_to(self, sum: &mut Unanswered, now: Instant) {
+    pub(in crate::connection::core_run) fn add_to(self, sum: &mut IncompleteWaits, now: Instant) {
         if self.count > 0 {
             let [response, service] =
                 [self.start, self.ready].map(|since| now.nanoseconds_since(since));
@@ -49,7 +49,8 @@ impl Waiting {
 impl Supply {
     /// Records that the requests of `work` are outstanding.
     pub(in crate::connection::core_run) fn note_waiting(&self, work: &Work) {
-        self.waiting[work.index as usize].set(Waiting::new(work, work.due + work.rest));
+        self.waiting[work.index as usize]
+            .set(PendingRequests::new(work, work.due + work.remaining));
     }
 
     /// Records that connection `index` of the core has no outstanding request.
@@ -58,12 +59,16 @@ impl Supply {
     }
 
     /// Returns the outstanding requests of each connection.
-    pub(in crate::connection::core_run) fn waits(&self) -> impl Iterator<Item = Waiting> + '_ {
+    pub(in crate::connection::core_run) fn waits(
+        &self,
+    ) -> impl Iterator<Item = PendingRequests> + '_ {
         self.waiting.iter().map(Cell::get)
     }
 
     /// The same at the end of the run; afterwards there are none.
-    pub(in crate::connection::core_run) fn take_waits(&self) -> impl Iterator<Item = Waiting> + '_ {
+    pub(in crate::connection::core_run) fn take_waits(
+        &self,
+    ) -> impl Iterator<Item = PendingRequests> + '_ {
         self.waiting.iter().map(Cell::take)
     }
 
@@ -71,7 +76,7 @@ impl Supply {
     pub(in crate::connection::core_run) fn add_due(&self, waits: &mut Histogram, now: Instant) {
         match &self.source {
             Source::Open(dispatch) => dispatch.add_waits(now, waits),
-            Source::Closed | Source::Think(..) | Source::Own => {
+            Source::Closed | Source::Think(..) | Source::PerConnection => {
                 self.overdue(now, |wait, count| waits.record_many(wait, count));
             }
         }
@@ -101,7 +106,7 @@ impl Supply {
             let mut schedule = schedule.get();
             let mut turns = schedule.turns_before(now);
             while turns > 0 && left > 0 {
-                let piece = (turns / PIECES).max(1);
+                let piece = (turns / BLOCKS).max(1);
                 schedule.skip(piece - 1);
                 let count = (piece * self.turn).min(left);
                 tell(now.nanoseconds_since(schedule.next()), count);

@@ -16,7 +16,7 @@ pub(super) enum Source {
     Think(Duration, Random),
     Open(Box<Dispatch>),
     /// The connection's own schedule.
-    Own,
+    PerConnection,
 }
 
 impl Source {
@@ -33,7 +33,7 @@ impl Source {
                 let dispatch = Dispatch::new(arrivals, turn, connections, options.catch_up);
                 Source::Open(Box::new(dispatch))
             }
-            Pace::EachConnection(_) => Source::Own,
+            Pace::EachConnection(_) => Source::PerConnection,
         }
     }
 }

@@ -12,12 +12,12 @@ use crate::connection::core_run::CoreRun;
 use crate::connection::core_run::recorder::Received;
 use crate::connection::http2::lane::{End, Lane, State};
 use crate::limits::http1::RESPONSE_LIMITS;
-use crate::limits::http2::LOOKS_PER_TIMEOUT;
-use crate::protocol::failure::{Failure, Lost};
+use crate::limits::http2::CHECKS_PER_TIMEOUT;
+use crate::protocol::failure::{Failure, NoResponse};
 use crate::protocol::grpc::Call;
 use crate::protocol::http1::outcome;
-use crate::protocol::http2::{Codec, Speaks};
-use crate::requests::response::{Met, Response};
+use crate::protocol::http2::{Codec, MessageKind};
+use crate::requests::response::{ExpectationResult, Response};
 
 impl Session {
     /// Processes what was received at `now`, and returns the number of bytes of `input` consumed.
@@ -31,25 +31,25 @@ impl Session {
         (stream, input): (&Transport, &[u8]),
         lanes: &mut [Lane],
         now: Instant,
-    ) -> Result<usize, Lost> {
+    ) -> Result<usize, NoResponse> {
         self.note_written(stream, lanes);
         if self.connection.is_http1_response(input) {
-            return Err(Lost::Refused(match codec_of(core_run).speaks() {
-                Speaks::Http => {
+            return Err(NoResponse::Refused(match codec_of(core_run).speaks() {
+                MessageKind::Http => {
                     "the server speaks HTTP/1: leave --http2 out, or use a URL that serves HTTP/2 (usually https://)"
                 }
-                Speaks::Grpc => {
+                MessageKind::Grpc => {
                     "the server speaks HTTP/1, but gRPC needs HTTP/2: use a URL that serves gRPC (grpcs:// with TLS)"
                 }
             }));
         }
         let codec = codec_of(core_run);
         let mut at = 0;
-        while let Some(bytes) = self.hear(codec, index, &input[at..], lanes, now)? {
+        while let Some(bytes) = self.process_frame(codec, index, &input[at..], lanes, now)? {
             at += bytes;
             if self.is_exceeded {
                 self.is_exceeded = false;
-                core_run.unasked();
+                core_run.unexpected_bytes();
             }
         }
         self.expire(core_run, lanes, now);
@@ -65,16 +65,16 @@ impl Session {
     }
 
     /// Processes one frame of `input`. Returns the number of bytes consumed; `None` if it is incomplete.
-    fn hear(
+    fn process_frame(
         &mut self,
         codec: &Codec,
         index: u32,
         input: &[u8],
         lanes: &mut [Lane],
         now: Instant,
-    ) -> Result<Option<usize>, Lost> {
+    ) -> Result<Option<usize>, NoResponse> {
         let step = self.connection.receive(input, &mut self.out);
-        let step = step.map_err(|error| Lost::Refused(error.reason))?;
+        let step = step.map_err(|error| NoResponse::Refused(error.reason))?;
         let done = step.bytes;
         let lane_of_slot = &self.lane_of_slot;
         let lane_of = |stream: Stream| lane_of_slot[stream.slot()] as usize;
@@ -121,7 +121,7 @@ impl Session {
                 lane.end(reset(lane, cause));
             }
             Event::DataOfClosed(_) => self.is_exceeded = true,
-            Event::GoAway { last, code } => self.go(lanes, last, code),
+            Event::GoAway { last, code } => self.go_away(lanes, last, code),
             Event::Settings | Event::Window(_) | Event::Pong(_) | Event::Nothing => {}
         }
         Ok(Some(done))
@@ -152,8 +152,8 @@ impl Session {
     /// Handles the end of the response to the request of `lane`.
     fn answer(&mut self, codec: &Codec, lane: &mut Lane, stream: Stream) {
         let outcome = match codec.speaks() {
-            Speaks::Http => outcome(lane.status),
-            Speaks::Grpc => match lane.call.outcome() {
+            MessageKind::Http => outcome(lane.status),
+            MessageKind::Grpc => match lane.call.outcome() {
                 Ok(outcome) => {
                     lane.status = outcome.number;
                     outcome
@@ -163,12 +163,12 @@ impl Session {
         };
         let met = match &codec.recipe(lane.kind).expected {
             Some(expected) => expected.judge(lane.status, lane.search.as_deref()),
-            None => Met::Yes,
+            None => ExpectationResult::Yes,
         };
         let response = Response {
             outcome,
             keep_alive: true,
-            met,
+            expectation: met,
         };
         let mut received = Received::new(response, lane.first_byte);
         received.is_first = !std::mem::replace(&mut self.has_responded, true);
@@ -191,31 +191,31 @@ impl Session {
     }
 
     /// Handles GOAWAY: the server accepts no new streams and has not processed those above `last`.
-    fn go(&mut self, lanes: &mut [Lane], last: u32, code: Code) {
+    fn go_away(&mut self, lanes: &mut [Lane], last: u32, code: Code) {
         self.is_leaving = true;
-        self.gone = Some(code);
+        self.goaway_code = Some(code);
         let passed = self.passed();
         for lane in lanes {
             if let State::Open(stream) = lane.state
                 && stream.id() > last
             {
-                lane.pass_over(code, passed);
+                lane.exclude(code, passed);
             }
         }
     }
 
     /// Resets streams without any event for one timeout.
     fn expire(&mut self, core_run: &CoreRun, lanes: &mut [Lane], now: Instant) {
-        let passed = now.since(self.told);
+        let passed = now.since(self.elapsed_reported);
         if passed.as_secs() > 0 {
             self.connection.elapsed(passed);
-            self.told = now;
+            self.elapsed_reported = now;
         }
         let timeout = core_run.timeout();
-        if now < self.looked + timeout / LOOKS_PER_TIMEOUT {
+        if now < self.idle_checked + timeout / CHECKS_PER_TIMEOUT {
             return;
         }
-        self.looked = now;
+        self.idle_checked = now;
         for lane in lanes {
             if let State::Open(stream) = lane.state
                 && lane.at + timeout <= now
@@ -234,7 +234,7 @@ fn begin(
     status: Result<u16, &'static str>,
     (fields, end): (&FieldSection, Ends),
 ) -> Result<u16, &'static str> {
-    if let (Speaks::Grpc, Ok(known @ 200..)) = (codec.speaks(), status) {
+    if let (MessageKind::Grpc, Ok(known @ 200..)) = (codec.speaks(), status) {
         lane.call = Call::begin(known, fields, end)?;
     }
     status
@@ -247,11 +247,11 @@ fn begin(
 fn look(codec: &Codec, lane: &mut Lane, bytes: &[u8]) -> Result<(), &'static str> {
     let expected = &codec.recipe(lane.kind).expected;
     if let (Some(search), Some(expected)) = (&mut lane.search, expected) {
-        expected.look(search, bytes);
+        expected.search_piece(search, bytes);
     }
     match codec.speaks() {
-        Speaks::Http => Ok(()),
-        Speaks::Grpc => lane.call.take(bytes),
+        MessageKind::Http => Ok(()),
+        MessageKind::Grpc => lane.call.take(bytes),
     }
 }
 
@@ -264,8 +264,8 @@ fn end(codec: &Codec, lane: &mut Lane, fields: &FieldSection) -> Result<(), &'st
         return Err("malformed trailers");
     }
     match codec.speaks() {
-        Speaks::Http => Ok(()),
-        Speaks::Grpc => lane.call.end(fields),
+        MessageKind::Http => Ok(()),
+        MessageKind::Grpc => lane.call.end(fields),
     }
 }
 

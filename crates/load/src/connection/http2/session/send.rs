@@ -11,8 +11,8 @@ use super::{Session, codec_of};
 use crate::connection::core_run::CoreRun;
 use crate::connection::http2::lane::Lane;
 use crate::limits::http2::UNSENT_BYTES_MAX;
-use crate::protocol::failure::Lost;
-use crate::requests::request::Last;
+use crate::protocol::failure::NoResponse;
+use crate::requests::request::LastRequest;
 
 impl Session {
     /// Opens a stream for the request of `lane`, which is at `place` of connection `index`. Returns the number of bytes
@@ -45,7 +45,7 @@ impl Session {
             self.connection.ready(stream);
         }
         self.opened += 1;
-        if core_run.supply.is_last(self.opened) == Last::Yes {
+        if core_run.supply.is_last(self.opened) == LastRequest::Yes {
             self.is_leaving = true;
             self.connection.go_away(Code::NO_ERROR, &mut self.out);
         }
@@ -61,7 +61,7 @@ impl Session {
         core_run: &CoreRun,
         stream: &Transport,
         lanes: &mut [Lane],
-    ) -> Result<(), Lost> {
+    ) -> Result<(), NoResponse> {
         loop {
             if !self.is_flushing {
                 self.fill(lanes, core_run.core.now());

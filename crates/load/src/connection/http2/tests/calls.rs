@@ -24,7 +24,7 @@ fn call(options: &mut Options) {
 fn said(answer: Answer, expected: &str) {
     play(call, Server::new(move |_| answer), |outcome, _| {
         outcome.has_responses(12);
-        let said: Vec<(String, u64)> = outcome.record.said().collect();
+        let said: Vec<(String, u64)> = outcome.record.outcome_counts().collect();
         assert_eq!(said, [(expected.to_owned(), 12)]);
         let refusals = if expected == "OK" { 0 } else { 12 };
         assert_eq!(outcome.record.refusals(), refusals);
@@ -92,7 +92,7 @@ fn a_code_is_taken_from_trailers_or_from_a_head_that_is_all() {
 }
 
 #[test]
-fn what_no_server_of_grpc_says_has_the_status_of_http() {
+fn non_grpc_response_counts_by_http_status() {
     const HTML: &[(&str, &str)] = &[(":status", "503"), ("content-type", "text/html")];
     said(Answer::Fields(HTML, None), "HTTP 503");
     said(Answer::Fields(HTML, Some((&[b"<html>"], &[]))), "HTTP 503");
@@ -105,7 +105,7 @@ fn what_no_server_of_grpc_says_has_the_status_of_http() {
 }
 
 #[test]
-fn what_is_no_response_to_a_call_is_refused_by_name() {
+fn invalid_grpc_responses_are_refused() {
     const OK: &[(&str, &str)] = &[("grpc-status", "0")];
     const HTML: &[(&str, &str)] = &[(":status", "200"), ("content-type", "text/html")];
     const TWICE: &[(&str, &str)] = &[("grpc-status", "0"), ("grpc-status", "14")];
@@ -204,7 +204,7 @@ fn a_call_whose_stream_is_reset_is_no_response() {
 }
 
 #[test]
-fn calls_that_a_server_that_goes_away_has_not_touched_are_made_again() {
+fn calls_excluded_by_goaway_are_retried() {
     play(
         call,
         Server::new(|asked| match asked.on_connection {
@@ -214,7 +214,7 @@ fn calls_that_a_server_that_goes_away_has_not_touched_are_made_again() {
         |outcome, _| {
             assert!(outcome.record.established >= 2);
             assert_eq!(
-                outcome.record.said().next(),
+                outcome.record.outcome_counts().next(),
                 Some(("OK".to_owned(), outcome.record.responses()))
             );
         },
@@ -230,7 +230,7 @@ fn a_message_that_is_longer_than_a_window_is_sent_as_windows_open() {
                 body: Body::Bytes(vec![7; 100_000].into()),
                 ..Request::of(&options.target)
             };
-            options.asks.requests = vec![request];
+            options.requests.requests = vec![request];
         },
         Server {
             settings: LocalSettings {
@@ -256,7 +256,7 @@ fn a_code_that_was_not_expected_is_an_error() {
                 statuses,
                 body: Some("ok".to_owned()),
             };
-            options.asks.requests = vec![Request {
+            options.requests.requests = vec![Request {
                 expect,
                 ..Request::of(&options.target)
             }];

@@ -6,7 +6,7 @@ use onrush_http::http2::LocalSettings;
 use onrush_http::http2::code::Code;
 
 use super::server::{Answer, Early, Server, play, upload};
-use crate::limits::http2::VAIN_CONNECTIONS_MAX;
+use crate::limits::http2::GOAWAY_RETRIES_MAX;
 use crate::pace::Pace;
 use crate::pace::arrivals::ArrivalPlan;
 use crate::protocol::failure::Failure;
@@ -32,7 +32,7 @@ fn a_stream_that_is_reset_costs_its_request() {
 }
 
 #[test]
-fn what_a_server_that_goes_away_has_not_touched_is_sent_again_whatever_it_asks() {
+fn requests_excluded_by_goaway_are_retried() {
     for method in ["GET", "POST"] {
         play(
             |options| {
@@ -55,12 +55,12 @@ fn what_a_server_that_goes_away_has_not_touched_is_sent_again_whatever_it_asks()
 }
 
 #[test]
-fn a_server_that_goes_away_for_a_reason_is_told_by_it() {
+fn goaway_error_code_is_reported() {
     play(
         |options| options.stop.count = Some(3),
         Server::new(|_| Answer::Gone(Code::ENHANCE_YOUR_CALM)),
         |outcome, _| {
-            assert_eq!(outcome.failures(), [(Failure::GoneAway, 3)]);
+            assert_eq!(outcome.failures(), [(Failure::GoAway, 3)]);
             assert_eq!(outcome.record.cancelled, Some(Code::ENHANCE_YOUR_CALM));
         },
     );
@@ -78,7 +78,7 @@ const GOES_AWAY: [u8; 26] = goes_away_at_once(0x0);
 const IS_NOT_CALM: [u8; 26] = goes_away_at_once(0xb);
 
 #[test]
-fn a_server_that_goes_away_whenever_it_is_asked_fails_all_requests() {
+fn repeated_goaway_fails_requests() {
     // As many lanes as may open a stream before the settings are known, and more, which wait for a stream.
     for (bytes, code, streams) in [
         (&GOES_AWAY, Code::NO_ERROR, 5),
@@ -96,9 +96,9 @@ fn a_server_that_goes_away_whenever_it_is_asked_fails_all_requests() {
                 ..Server::new(|_| Answer::Never)
             },
             |outcome, _| {
-                assert_eq!(outcome.failures(), [(Failure::GoneAway, 2 * streams)]);
+                assert_eq!(outcome.failures(), [(Failure::GoAway, 2 * streams)]);
                 assert_eq!(outcome.record.cancelled, Some(code));
-                let again = u64::from(VAIN_CONNECTIONS_MAX - 1);
+                let again = u64::from(GOAWAY_RETRIES_MAX - 1);
                 assert!(outcome.record.resent <= 2 * streams * again);
                 if code != Code::NO_ERROR {
                     assert_eq!(outcome.record.resent, 0);
@@ -109,7 +109,7 @@ fn a_server_that_goes_away_whenever_it_is_asked_fails_all_requests() {
 }
 
 #[test]
-fn a_request_that_is_sent_in_vain_again_and_again_times_out() {
+fn repeatedly_unprocessed_request_times_out() {
     play(
         |options| {
             options.stop.count = Some(4);
@@ -129,7 +129,7 @@ fn a_request_that_is_sent_in_vain_again_and_again_times_out() {
 }
 
 #[test]
-fn what_is_no_response_costs_its_request_alone() {
+fn invalid_response_fails_only_its_request() {
     for (answer, reason) in [
         (Answer::NoStatus, "response without a status"),
         (Answer::LargeHead, "response head too large"),
@@ -288,7 +288,7 @@ fn a_server_without_streams_times_out() {
 }
 
 #[test]
-fn a_server_that_speaks_something_else_is_told_so() {
+fn other_protocols_are_reported() {
     let http1 = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
     for (bytes, failure, reason) in [
         (
@@ -301,7 +301,7 @@ fn a_server_that_speaks_something_else_is_told_so() {
             Failure::Protocol,
             Some("the first frame is not SETTINGS"),
         ),
-        (b"", Failure::ClosedUnanswered, None),
+        (b"", Failure::ClosedBeforeResponse, None),
     ] {
         play(
             |options| options.stop.count = Some(2),

@@ -109,7 +109,7 @@ pub(super) fn upload(options: &mut Options, bytes: usize) {
     let mut request = Request::of(&options.target);
     request.method = "POST".to_owned();
     request.body = Body::Bytes(vec![b'x'; bytes].into());
-    options.asks.requests = vec![request];
+    options.requests.requests = vec![request];
 }
 
 /// Runs the options as changed by `change` against `server`, on every driver, and calls `check` with the result and the

@@ -1,11 +1,11 @@
 //! Adds a response to the counters of its core.
 
-use super::super::answer::Said;
+use super::super::response::CommandOutcome;
 use super::Incoming;
 use crate::requests::memcached::ratio::Command;
 
 impl Incoming<'_> {
-    pub(super) fn count(&self, said: Said) {
+    pub(super) fn count(&self, said: CommandOutcome) {
         let counts = &mut *self.reading.counts.borrow_mut();
         match self.command {
             Command::Get => {
@@ -21,7 +21,7 @@ impl Incoming<'_> {
             }
             Command::Set => {
                 counts.sets += 1;
-                if said == Said::Stored {
+                if said == CommandOutcome::Stored {
                     let workload = &self.reading.workload;
                     let key = workload.key(self.command, self.number, 0);
                     counts.stored += 1;
@@ -30,11 +30,11 @@ impl Incoming<'_> {
             }
             Command::Delete => {
                 counts.deletes += 1;
-                counts.deleted += u64::from(said == Said::Deleted);
+                counts.deleted += u64::from(said == CommandOutcome::Deleted);
             }
             Command::Increment => {
                 counts.increments += 1;
-                counts.incremented += u64::from(said == Said::Incremented);
+                counts.incremented += u64::from(said == CommandOutcome::Incremented);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Chart of the distribution of response times.
 
 use onrush_chart::{
-    Axis, Column, Plot, Scale, Size, Stack, figure, linear_ticks, log_ticks, plain_number,
+    Axis, Column, LineChart, Scale, Size, Stack, figure, linear_ticks, log_ticks, plain_number,
     time_tick,
 };
 
@@ -45,7 +45,7 @@ pub(super) fn distribution(times: &Times) -> Option<String> {
     if ticks.len() > TIME_TICKS_MAX {
         ticks.retain(|tick| tick.log10().fract().abs() < 1e-9);
     }
-    let plot = Plot {
+    let plot = LineChart {
         title: "Distribution of response times".into(),
         description: format!("from {} to {}", time(from), time(to)),
         x: Axis {

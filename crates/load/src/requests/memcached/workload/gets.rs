@@ -12,18 +12,18 @@ use std::ops::Range;
 use onrush_engine::random::Random;
 
 use super::lines::END;
-use super::{Key, Order, Space, Workload};
-use crate::requests::memcached::keys::Picker;
+use super::{Key, KeySpace, Order, Workload};
+use crate::requests::memcached::keys::KeySelector;
 use crate::requests::memcached::opaque::Opaque;
 use crate::requests::memcached::ratio::Command;
-use crate::requests::memcached::sizes::Sizes;
-use crate::requests::memcached::{Dialect, Versions};
+use crate::requests::memcached::sizes::LengthDistribution;
+use crate::requests::memcached::{CasUnique, Dialect};
 
 #[derive(Debug)]
-pub(crate) struct Gets {
+pub(crate) struct GetTemplate {
     seed: u64,
     keys: u64,
-    picker: Picker,
+    picker: KeySelector,
     /// Line of key 0 with opaque 0.
     line: Box<[u8]>,
     key: usize,
@@ -42,10 +42,10 @@ const KEYS_MAX: u64 = 100_000_000;
 
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 
-impl Gets {
+impl GetTemplate {
     /// Returns `None` if the requests of `workload` differ in more.
-    pub(super) fn of(workload: &Workload) -> Option<Gets> {
-        let (Sizes::Fixed(key_bytes), Order::Drawn(picker)) =
+    pub(super) fn of(workload: &Workload) -> Option<GetTemplate> {
+        let (LengthDistribution::Fixed(key_bytes), Order::Drawn(picker)) =
             (&workload.key_sizes, &workload.order)
         else {
             return None;
@@ -59,15 +59,15 @@ impl Gets {
             return None;
         }
         let first = Key {
-            space: Space::Stored,
+            space: KeySpace::Stored,
             number: 0,
         };
         let mut line = Vec::new();
         match workload.dialect {
             Dialect::Text => {
                 line.extend_from_slice(match workload.versions {
-                    Versions::No => b"get ",
-                    Versions::Yes => b"gets ",
+                    CasUnique::No => b"get ",
+                    CasUnique::Yes => b"gets ",
                 });
                 workload.write_key(first, &mut line);
                 line.extend_from_slice(END);
@@ -78,7 +78,7 @@ impl Gets {
         }
         let key = line.iter().position(|byte| *byte == b' ')? + 1;
         let key_end = key + key_bytes;
-        Some(Gets {
+        Some(GetTemplate {
             seed: workload.seed,
             keys: workload.keys,
             picker: picker.clone(),
@@ -112,7 +112,7 @@ impl Gets {
 
     /// Returns the rest of `input` after the key of request `number`; `None` if it does not start with this key.
     #[inline]
-    pub(crate) fn behind_key<'i>(&self, number: u64, input: &'i [u8]) -> Option<&'i [u8]> {
+    pub(crate) fn strip_key<'i>(&self, number: u64, input: &'i [u8]) -> Option<&'i [u8]> {
         let rest = input.strip_prefix(&self.line[self.key..self.digits.start])?;
         rest.strip_prefix(&self.digits_of(number))
     }
@@ -141,7 +141,7 @@ fn digits(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::requests::memcached::Asks;
+    use crate::requests::memcached::MemcachedOptions;
     use crate::requests::memcached::keys::Distribution;
     use crate::requests::memcached::ratio::Ratio;
 
@@ -155,8 +155,8 @@ mod tests {
         }
     }
 
-    fn workload(change: impl FnOnce(&mut Asks)) -> Workload {
-        let mut asks = Asks::default();
+    fn workload(change: impl FnOnce(&mut MemcachedOptions)) -> Workload {
+        let mut asks = MemcachedOptions::default();
         change(&mut asks);
         Workload::new(&asks, 3).unwrap()
     }
@@ -167,7 +167,7 @@ mod tests {
             for (bytes, keys) in [(16, 10_000), (9, KEYS_MAX), (250, 1)] {
                 let workload = workload(|asks| {
                     asks.dialect = dialect;
-                    asks.key_sizes = Sizes::Fixed(bytes);
+                    asks.key_sizes = LengthDistribution::Fixed(bytes);
                     asks.keys = keys;
                     asks.distribution = Distribution::Zipf(0.5);
                 });
@@ -182,23 +182,23 @@ mod tests {
                     expected.extend_from_slice(workload.batch_end());
                     assert_eq!(text, expected, "{dialect:?} {bytes} {number}");
                     let key = &text[gets.key..gets.digits.end];
-                    assert_eq!(gets.behind_key(number, key), Some(&b""[..]));
-                    assert_eq!(gets.behind_key(number, &key[1..]), None);
+                    assert_eq!(gets.strip_key(number, key), Some(&b""[..]));
+                    assert_eq!(gets.strip_key(number, &key[1..]), None);
                 }
             }
         }
     }
 
     #[test]
-    fn what_differs_in_more_than_digits_is_none() {
-        type Change = fn(&mut Asks);
+    fn other_workloads_have_no_fast_path() {
+        type Change = fn(&mut MemcachedOptions);
         let changes: [Change; 6] = [
             |asks| asks.multiget = 2,
             |asks| asks.hit_ratio = Some(0.5),
             |asks| asks.ratio = Ratio::parse("9:1").unwrap(),
-            |asks| asks.key_sizes = Sizes::Range(10, 20),
+            |asks| asks.key_sizes = LengthDistribution::Range(10, 20),
             |asks| asks.keys = KEYS_MAX + 1,
-            |asks| asks.key_sizes = Sizes::Fixed(DIGITS),
+            |asks| asks.key_sizes = LengthDistribution::Fixed(DIGITS),
         ];
         for change in changes {
             assert!(workload(change).gets().is_none());

@@ -1,10 +1,10 @@
 //! Rendering of requests (memcached, doc/protocol.txt). Pure.
 
-use super::{COUNTER, Key, Space, Workload};
+use super::{COUNTER, Key, KeySpace, Workload};
 use crate::limits::KEY_BYTES_MAX;
 use crate::requests::memcached::opaque::Opaque;
 use crate::requests::memcached::ratio::Command;
-use crate::requests::memcached::{Dialect, Versions};
+use crate::requests::memcached::{CasUnique, Dialect};
 
 pub(super) const END: &[u8] = b"\r\n";
 
@@ -28,8 +28,8 @@ impl Workload {
 
     fn write_text(&self, command: Command, number: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(match (command, self.versions) {
-            (Command::Get, Versions::No) => b"get",
-            (Command::Get, Versions::Yes) => b"gets",
+            (Command::Get, CasUnique::No) => b"get",
+            (Command::Get, CasUnique::Yes) => b"gets",
             (Command::Set, _) => b"set",
             (Command::Delete, _) => b"delete",
             (Command::Increment, _) => b"incr",
@@ -63,8 +63,8 @@ impl Workload {
         });
         self.write_key(key, out);
         match (command, self.versions) {
-            (Command::Get, Versions::No) => out.extend_from_slice(b" v"),
-            (Command::Get, Versions::Yes) => out.extend_from_slice(b" v c"),
+            (Command::Get, CasUnique::No) => out.extend_from_slice(b" v"),
+            (Command::Get, CasUnique::Yes) => out.extend_from_slice(b" v c"),
             (Command::Delete | Command::Increment, _) => {}
             (Command::Set, _) => {
                 out.push(b' ');
@@ -88,10 +88,10 @@ impl Workload {
 
     fn write_value(&self, key: Key, out: &mut Vec<u8>) {
         match key.space {
-            Space::Stored | Space::Absent => {
+            KeySpace::Stored | KeySpace::Absent => {
                 self.values.write(key.number, self.value_bytes(key), out);
             }
-            Space::Counter => out.extend_from_slice(COUNTER),
+            KeySpace::Counter => out.extend_from_slice(COUNTER),
         }
         out.extend_from_slice(END);
     }

@@ -1,5 +1,0 @@
-//! Formats a count with its noun.
-
-pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
-}
