@@ -56,13 +56,13 @@
 //! [`Presence`] with a [`Purpose`], and claims and releases trials.
 
 mod ejector;
+mod ended;
 mod evidence;
 pub(super) mod outcome;
 mod presence;
 mod recent_failures;
 mod recheck;
 pub(super) mod recheck_delay;
-mod reload;
 pub(super) mod transitions;
 
 use std::cell::RefCell;
@@ -76,11 +76,11 @@ use recent_failures::RecentFailures;
 use recheck_delay::RecheckDelays;
 
 pub(crate) use ejector::GroupSnapshot;
+pub(crate) use ended::{report_ended, report_unassigned};
 pub(crate) use evidence::{Change, Purpose};
 pub(crate) use outcome::Outcome;
 pub(crate) use presence::{EjectionPhase, EjectionState};
 pub(crate) use recheck::bring_back;
-pub(crate) use reload::report_ended;
 
 /// Ejection for the servers of a group on one core.
 #[derive(Debug)]

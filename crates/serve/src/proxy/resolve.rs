@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 
 use crate::limits::{ADDRESSES_SHOWN_MAX, FIRST_RESOLUTION_WAIT};
+use crate::proxy::ejection::report_unassigned;
 use crate::proxy::endpoints::{Endpoints, Location};
 use directory::{Directory, DnsQuery, NameServers};
 use known::{Known, NameEvent, Outcome, ResolvedAddress};
@@ -236,6 +237,9 @@ impl Name {
     fn assign(&self, found: &[ResolvedAddress], since: Instant) -> usize {
         let assigned = self.entries.iter().map(|entry| {
             let found: Vec<Location> = found.iter().map(|found| entry.location(found)).collect();
+            let (_, endpoints) = entry.endpoints.of_server(entry.server);
+            let name = entry.address.to_string();
+            report_unassigned((&entry.group, &name), endpoints, &found);
             entry.endpoints.assign(entry.server, &found, since)
         });
         assigned.max().unwrap_or(0)

@@ -1,9 +1,10 @@
-//! Ejections that a new configuration ends: it does not eject, or does not have the server.
+//! Ejections that end without the server: a new configuration does not eject or does not have it, or its name does not
+//! have its address any more.
 
 use onrush_config::plan::Upstream;
 
 use super::Presence;
-use crate::proxy::endpoints::{Endpoint, Endpoints};
+use crate::proxy::endpoints::{Endpoint, Endpoints, Location};
 use crate::proxy::group::{Event, report};
 
 /// Reports the servers of a group whose ejection ends when its configuration is replaced; `after` are its endpoints in
@@ -14,13 +15,37 @@ pub(crate) fn report_ended(upstream: &Upstream, before: &Endpoints, after: Optio
     }
 }
 
+/// Reports the ejected servers among the `endpoints` of a name whose addresses are not in `found`, its next ones.
+pub(crate) fn report_unassigned(
+    (group, name): (&str, &str),
+    endpoints: &[Endpoint],
+    found: &[Location],
+) {
+    for address in unassigned(endpoints, found) {
+        let how = "is not an address of its name any more, which ends its ejection";
+        report((group, name, Some(&address)), Event::Back, &how);
+    }
+}
+
+fn unassigned(endpoints: &[Endpoint], found: &[Location]) -> Vec<String> {
+    let ejected = endpoints.iter().filter(|it| is_out(it) || it.is_failing());
+    let gone = ejected.filter_map(Endpoint::location).filter(|location| {
+        let mut found = found.iter();
+        !found.any(|found| found.address == location.address)
+    });
+    gone.map(|location| location.address.to_string()).collect()
+}
+
+fn is_out(endpoint: &Endpoint) -> bool {
+    endpoint.presence() != Presence::In
+}
+
 /// Name and address of each server whose ejection ends, with the reason.
 fn ended(
     upstream: &Upstream,
     before: &Endpoints,
     after: Option<&Endpoints>,
 ) -> Vec<(String, String, &'static str)> {
-    let is_out = |endpoint: &Endpoint| endpoint.presence() != Presence::In;
     // Nearly always, which saves the search below.
     if !(before.all().iter()).any(|endpoint| is_out(endpoint) || endpoint.is_failing()) {
         return Vec::new();
@@ -39,7 +64,7 @@ fn ended(
         for (endpoint, next) in endpoints.iter().zip(&next[first..]) {
             let how = match (is_out(endpoint), endpoint.is_failing(), next) {
                 (true, _, Some(next)) if !next.may_be_taken_out() => {
-                    "is back: the new configuration takes it out for no failures"
+                    "is back: the new configuration cannot take it out"
                 }
                 (false, true, Some(next)) if !next.may_fail() => {
                     "is no longer failing: the new configuration counts no failures"
@@ -63,7 +88,7 @@ fn ended(
 #[cfg(test)]
 mod tests {
     use onrush_config::plan::{Eject, EjectOn, Server, ServerAddress};
-    use onrush_engine::Instant;
+    use onrush_engine::{Address, Instant};
 
     use super::*;
     use crate::proxy::ejection::absence::{Cause, Terms};
@@ -74,6 +99,34 @@ mod tests {
         let mut upstream = Upstream::new("app".into(), servers.collect());
         upstream.eject = eject;
         upstream
+    }
+
+    #[test]
+    fn ejection_ends_when_the_name_loses_the_address() {
+        let eject = Eject::on(EjectOn::Connections);
+        let mut plan = upstream(&[1], Some(eject));
+        plan.servers[0].address = ServerAddress::Name {
+            host: "app".into(),
+            port: 80,
+        };
+        plan.servers[0].addresses_max = 4;
+        let endpoints = Endpoints::new(&plan, None);
+        let now = Instant::from_nanoseconds(1);
+        let found = [1, 2, 3].map(|last| Location {
+            address: Address::Tcp(([10, 0, 0, last], 80).into()),
+            weight: 1,
+            backup: false,
+        });
+        endpoints.assign(0, &found, now);
+        let terms = Terms::from(&eject);
+        assert!(
+            endpoints
+                .take_out(1, Cause::Unreachable, &terms, now)
+                .is_some()
+        );
+        let gone = |found: &[Location]| unassigned(endpoints.of_server(0).1, found);
+        assert!(gone(&found[1..]).is_empty(), "the first was in service");
+        assert_eq!(gone(&found[..1]), ["10.0.0.2:80"]);
     }
 
     #[test]
