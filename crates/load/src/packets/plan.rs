@@ -259,7 +259,7 @@ fn check(options: &Options) -> Result<(), String> {
 
 fn check_pace(pace: &Pace) -> Result<(), String> {
     match pace {
-        Pace::Open(_) if pace.rate_asked(1).is_some_and(|rate| rate > RATE_MAX as f64) => {
+        Pace::Open(_) if pace.target_rate(1).is_some_and(|rate| rate > RATE_MAX as f64) => {
             Err(format!("a rate is limited to {RATE_MAX} per second"))
         }
         Pace::Think(_) | Pace::EachConnection(_) => Err(

@@ -13,7 +13,7 @@ fn read() -> Facts {
 }
 
 #[test]
-fn a_machine_of_two_network_namespaces_is_told_from_a_whole_one() {
+fn mixed_namespaces_are_detected() {
     let here = read();
     here.check_namespace()
         .expect("this /sys is of this namespace");

@@ -222,7 +222,7 @@ fn a_crash_while_reverting_can_be_reverted() {
 }
 
 #[test]
-fn what_is_refused_is_reported_and_the_rest_goes_on() {
+fn refusal_does_not_stop_apply() {
     use rustix::io::Errno;
     let root = cloud().write();
     let before = files(root.path());
@@ -279,7 +279,7 @@ fn where_files_cannot_grow(test: &str, run: impl FnOnce(&Path)) {
 }
 
 #[test]
-fn an_apply_whose_journal_cannot_grow_says_what_stands_and_all_of_that_is_undone() {
+fn full_disk_stops_apply() {
     let test = "an_apply_whose_journal_cannot_grow_says_what_stands_and_all_of_that_is_undone";
     where_files_cannot_grow(test, |root| {
         let before = files(root);
@@ -301,7 +301,7 @@ fn an_apply_whose_journal_cannot_grow_says_what_stands_and_all_of_that_is_undone
 }
 
 #[test]
-fn what_the_kernel_keeps_is_what_counts() {
+fn kept_value_is_recorded() {
     let root = cloud().write();
     let before = files(root.path());
     let mut machine = FaultyMachine::at(root.path(), |path, _| {
@@ -325,7 +325,7 @@ fn what_the_kernel_keeps_is_what_counts() {
 }
 
 #[test]
-fn a_value_of_somebody_else_is_a_conflict_and_left_alone() {
+fn foreign_value_is_a_conflict() {
     let root = cloud().write();
     let before = files(root.path());
     apply_to(root.path());

@@ -74,7 +74,7 @@ fn taken(facts: &Facts, queues: usize) -> Option<(i64, i64)> {
 /// more queues its share approaches that of many queues.
 #[test]
 #[ignore = "slow: make test-all"]
-fn neither_a_queue_more_nor_a_core_more_is_a_cliff() {
+fn placement_changes_gradually() {
     for siblings in [1, 2] {
         let mut before: Vec<Option<(i64, i64)>> = Vec::new();
         for cores in 1..=512 / siblings {
@@ -194,7 +194,7 @@ fn check_unmoved(others: Vec<Interface>, counters: &[(&str, u64)]) {
 }
 
 #[test]
-fn ports_with_nothing_to_do_take_nothing_from_a_fast_one() {
+fn idle_ports_get_no_cores() {
     let slow = |name: &str| changeable(card(name, 0, 8, Some(1_000)), 8);
     check_unmoved(vec![slow("a"), slow("b")], &[]);
     // The fast port is busy, or there is no traffic but noise.
@@ -297,7 +297,7 @@ fn netvsc_and_its_virtual_function_are_both_planned_and_share_their_cpus() {
 }
 
 #[test]
-fn an_isolated_sibling_of_an_interrupted_cpu_is_nobody_s() {
+fn isolated_sibling_stays_unused() {
     let mut facts = machine(1, 16, 2, 1);
     facts.topology.isolated = (0..32).filter(|cpu| cpu % 2 == 1).collect();
     facts.interfaces = vec![card("eth0", 0, 16, None)];
@@ -353,7 +353,7 @@ fn small_machine_with_many_queues_does_not_jump() {
 }
 
 #[test]
-fn isolated_cpus_are_the_application_s_however_few_are_left() {
+fn isolated_cpus_belong_to_application() {
     for (cores, siblings, shared) in [
         (16, 1, 1),
         (16, 1, 2),

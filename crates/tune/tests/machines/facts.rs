@@ -142,7 +142,7 @@ fn recorded_interfaces_have_their_devices_queues_and_nodes() {
 }
 
 #[test]
-fn interrupts_are_found_by_queue_whatever_the_driver_calls_them() {
+fn interrupts_are_assigned_for_every_driver() {
     // Kind, number of interrupts, of control interrupts among them, and queues of each.
     for (kind, irqs, control, queues) in [
         (Kind::Ixgbevf, 5, 1, 1),

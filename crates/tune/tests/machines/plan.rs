@@ -119,7 +119,7 @@ fn thirty_two_queues_on_64_cores_interrupt_the_last_sixteen() {
 #[track_caller]
 #[test]
 #[ignore = "slow: make test-all"]
-fn queues_are_taken_away_only_where_they_were_made_for_cpus_that_they_do_not_go_to() {
+fn surplus_queues_are_removed() {
     let one = |nodes, cores, siblings, node, queues| {
         Machine::new(nodes, cores, siblings).with("eth0", Kind::Ena, node, queues, 0)
     };

@@ -68,7 +68,7 @@ fn check_unmoved(root: &Path, moved: usize, about: &[&str], text: &str) {
 }
 
 #[test]
-fn interrupts_that_may_be_of_several_interfaces_or_queues_stay_where_they_are() {
+fn ambiguous_interrupts_are_not_moved() {
     check_unmoved(
         ports(Kind::Mlx5).path(),
         0,

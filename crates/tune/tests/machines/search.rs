@@ -200,7 +200,7 @@ fn kept(road: &SearchTrace) -> Vec<&str> {
 }
 
 #[test]
-fn a_program_finds_its_cpus_and_each_thread_gets_back_what_it_had() {
+fn thread_affinity_is_searched_and_restored() {
     let mut model = Model::new(
         Machine::new(2, 16, 1).with("eth0", Kind::Ixgbevf, -1, 1, 16),
         1,
@@ -301,7 +301,7 @@ fn threads_that_start_while_something_is_tried_do_not_stay_there() {
 }
 
 #[test]
-fn a_search_that_cannot_put_back_what_it_tried_ends_and_says_so() {
+fn failed_undo_ends_search() {
     let model = Model::new(Machine::new(1, 8, 1).with("eth0", Kind::Ena, 0, 1, 0), 1);
     let mut machine = Shared::of(model);
     let before = machine.values();

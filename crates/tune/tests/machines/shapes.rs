@@ -34,7 +34,7 @@ fn check_whole(machine: &Machine) {
 }
 
 #[test]
-fn machines_of_many_shapes_have_plans_that_hold() {
+fn plans_hold_for_many_shapes() {
     let mut hybrid = Machine::new(1, 14, 1).with("eth0", Kind::Virtio, 0, 2, 0);
     hybrid.slow_cores = 8;
     let mut sparse = Machine::new(2, 8, 2).with("eth0", Kind::Mlx5, 1, 4, 0);
@@ -286,7 +286,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 10, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_plan_holds_and_is_done_when_it_is_done(machine in machines()) {
+    fn applied_plan_is_complete(machine in machines()) {
         check_whole(&machine);
     }
 

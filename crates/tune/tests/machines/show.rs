@@ -65,7 +65,7 @@ fn a_picture_has_every_cpu_with_its_work() {
 }
 
 #[test]
-fn names_of_a_machine_tell_a_terminal_nothing() {
+fn names_are_escaped_for_terminal() {
     let name = "e\u{1b}]0;x\u{7}\u{9b}2J";
     let root = Machine::new(2, 8, 2)
         .with(name, Kind::Ena, -1, 1, 8)
@@ -114,7 +114,7 @@ fn a_plan_for_many_queues_is_a_page() {
 }
 
 #[test]
-fn a_plan_keeps_to_the_columns_there_are() {
+fn plan_fits_columns() {
     for columns in [60, 80, 110] {
         let page = page(columns);
         let widest = page.lines().map(|line| line.chars().count()).max();

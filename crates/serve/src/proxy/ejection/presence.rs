@@ -68,12 +68,16 @@ impl EjectionState {
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    pub(super) fn set_failing(&self, is_failing: bool) {
-        self.is_failing.store(is_failing, Ordering::Relaxed);
+    pub(super) fn set_failing(&self) {
+        self.is_failing.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn clear_failing(&self) {
+        self.is_failing.store(false, Ordering::Relaxed);
     }
 
     pub(super) fn set_presence(&self, presence: EjectionPhase) {
-        self.set_failing(false);
+        self.clear_failing();
         self.presence.store(presence as u8, Ordering::Relaxed);
     }
 }

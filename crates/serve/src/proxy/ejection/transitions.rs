@@ -57,7 +57,7 @@ impl Endpoints {
             return false;
         }
         record.failing_until = now + record.absence.begin(cause, terms, now);
-        state.set_failing(true);
+        state.set_failing();
         drop(record);
         self.changed();
         true
@@ -71,7 +71,7 @@ impl Endpoints {
             return false;
         }
         record.absence.end(now);
-        state.set_failing(false);
+        state.clear_failing();
         drop(record);
         self.changed();
         true
