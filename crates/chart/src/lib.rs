@@ -4,7 +4,7 @@
 //! side. So text is never scaled down. Every chart has a title and a description for screen readers, and its values for
 //! pointer and keyboard (`data-hover`, read by `script.js`).
 //!
-//! `area.rs` draws stacked areas, `heat.rs` heat maps, `strip.rs` dot plots of rounds, `hover.rs` the values for
+//! `area.rs` draws stacked areas, `heat.rs` heat maps, `dot_plot.rs` dot plots of rounds, `hover.rs` the values for
 //! pointer and keyboard; `file.rs` extracts charts as standalone files.
 //!
 //! # Invariants

@@ -56,11 +56,9 @@ pub(crate) struct Connection {
 /// The client's next bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expected {
-    /// The rest of a body that is discarded.
     Body,
     /// The rest of a head.
     Head,
-    /// Another request.
     Request,
 }
 

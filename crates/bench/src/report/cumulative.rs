@@ -194,6 +194,6 @@ mod tests {
         let (_, roads) = super::cumulative_steps(&[points[0].clone(), failed]).expect("a road");
         assert_eq!(roads[0].steps[1].value, "not measured");
         assert_eq!(roads[0].steps[1].limit, "the server ended at once");
-        assert!(cumulative::cumulative_steps(&[work]).is_none());
+        assert!(cumulative_steps(&[work]).is_none());
     }
 }

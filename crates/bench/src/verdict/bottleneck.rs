@@ -21,10 +21,10 @@ pub(super) const OTHER_PROGRAMS_MAX: f64 = 0.15;
 /// Finds the bottleneck from the use of CPUs and roles over a window, and adds losses.
 pub fn bottleneck(trial: &Trial, placement: &Placement) -> Bottleneck {
     let mut limiter = fullest(trial, placement);
-    if let Some(losses) = losses(trial).filter(|_| bottleneck.kind != BottleneckKind::Unknown) {
-        bottleneck.sentence = format!("{} {losses}", limiter.sentence);
+    if let Some(losses) = losses(trial).filter(|_| limiter.kind != BottleneckKind::Unknown) {
+        limiter.sentence = format!("{} {losses}", limiter.sentence);
     }
-    bottleneck
+    limiter
 }
 
 fn fullest(trial: &Trial, placement: &Placement) -> Bottleneck {

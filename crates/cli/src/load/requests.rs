@@ -109,7 +109,6 @@ pub(super) struct RequestArgs {
 /// Result of reading the files.
 #[derive(Default)]
 pub(super) struct Found {
-    /// All files that were read, including those named in other files.
     pub(super) files: Vec<PathBuf>,
     /// Notes on what was left out.
     pub(super) notes: Vec<String>,
@@ -270,9 +269,7 @@ impl RequestArgs {
             (Some(user), _) if !user.contains(':') => {
                 return Err(format!("{user:?} has no password: expected NAME:PASSWORD"));
             }
-            // RFC 7617 section 2.
             (Some(user), _) => format!("Basic {}", STANDARD.encode(user)),
-            // RFC 6750 section 2.1.
             (None, Some(token)) => format!("Bearer {token}"),
             (None, None) => return Ok(None),
         };
@@ -285,7 +282,6 @@ impl RequestArgs {
                 None => Ok(Body::Text(text.clone())),
                 // `@@` starts a literal body that begins with `@`.
                 Some(rest) if rest.starts_with('@') => Ok(Body::Text(rest.to_owned())),
-                // The file holds a message as JSON.
                 Some(path) if url.scheme.is_grpc() => {
                     read(Path::new(path), BODY_BYTES_MAX as u64).map(Body::Text)
                 }

@@ -51,10 +51,8 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
         Ok(road) => road,
         Err(error) if journal.changes().is_empty() => return Err(with_remedy(error)),
         Err(error) => {
-            say(&format!(
-                "onrush tune: {:#}",
-                with_remedy(error).context("the search ended early")
-            ));
+            let error = with_remedy(error).context("the search ended early");
+            say(&format!("onrush tune: {error:#}"));
             let stand = journal.changes().len();
             say(&format!(
                 "{stand} changes are in force; `onrush tune revert` undoes them"

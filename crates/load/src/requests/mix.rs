@@ -42,7 +42,6 @@ pub(crate) struct Recipe {
 
 #[derive(Debug)]
 enum Content {
-    /// No content and no Content-Length.
     Nothing,
     /// No content, with `Content-Length: 0`.
     Empty,
@@ -277,7 +276,6 @@ impl Recipe {
         })
     }
 
-    /// Whether its requests are identical and short.
     pub(crate) fn is_fixed(&self) -> bool {
         let is_fixed = match &self.content {
             Content::Nothing | Content::Empty => true,

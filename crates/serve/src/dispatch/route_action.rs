@@ -266,20 +266,17 @@ pub(crate) fn choose<'w, 'b>(
     if let Some(refusal) = misdirected_request(head, site, source, exchange.listener()) {
         return Ok(RouteAction::refuse(refusal));
     }
+    let refuse = |status, why| Ok(RouteAction::Own(LocalAction::Refuse(status, why)));
     let path = match path::normalize(head.path) {
         Ok(path) => path,
-        Err(bad) => return Ok(RouteAction::Own(LocalAction::Refuse(400, bad.reason()))),
+        Err(bad) => return refuse(400, bad.reason()),
     };
     let coming = RequestOrigin::new(source.of(exchange), head.headers, site);
     let Some(index) = site.routes.choose(head, &path, &coming) else {
-        return Ok(RouteAction::Own(LocalAction::Refuse(
-            404,
-            "no route matches",
-        )));
+        return refuse(404, "no route matches");
     };
-    let route = site.routes.route(index);
     exchange.set_route(index);
-    let target = &route.target;
+    let target = &site.routes.route(index).target;
     let treatment = &site.settings.routes[index];
     let forwards = match &target.response {
         Response::Forward(_) => Forwards::ToServer,
@@ -290,8 +287,7 @@ pub(crate) fn choose<'w, 'b>(
         exchange.set_group(split.choose(|| source.worker.random.bits()));
     }
     if treatment.needs_rare_state && !keep(treatment, head, source, exchange) {
-        let reason = "its response would have too large a head";
-        return Ok(RouteAction::Own(LocalAction::Refuse(431, reason)));
+        return refuse(431, "its response would have too large a head");
     }
     if let Some(cors) = &treatment.cors
         && Cors::is_preflight(head)
@@ -309,10 +305,7 @@ pub(crate) fn choose<'w, 'b>(
     }
     let max = treatment.request_body_max;
     if head.framing != Framing::None && arrived.exceeds(head.framing, max, &source.worker.limits) {
-        return Ok(RouteAction::Own(LocalAction::Refuse(
-            413,
-            "the body is too large",
-        )));
+        return refuse(413, "the body is too large");
     }
     Ok(match &target.response {
         it if !it.is_forwarded() && upgrade::is_connect(head) => RouteAction::refuse(NO_WEBSOCKET),

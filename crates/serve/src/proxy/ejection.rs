@@ -1,6 +1,6 @@
 //! Passive health checking: the outcomes of requests take servers out of service and bring them back.
 //!
-//! All cores and all configurations with a server share its state. The state is a [`Presence`], and for a server that is `Out` also a
+//! All cores and all configurations with a server share its state. The state is a [`EjectionPhase`], and for a server that is `Out` also a
 //! [`Cause`](absence::Cause), on which its return depends:
 //!
 //! - *in*: it may get requests.
@@ -53,7 +53,7 @@
 //!
 //! Other modules use only a small part of this: a group counts outcomes ([`Ejection::observe_head`],
 //! [`Ejection::observe`]) and follows a [`Change`] (log, counter, [`bring_back`]), chooses servers by their
-//! [`Presence`] with a [`Purpose`], and claims and releases trials.
+//! [`EjectionPhase`] with a [`Purpose`], and claims and releases trials.
 
 mod ejector;
 mod ended;

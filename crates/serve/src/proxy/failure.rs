@@ -199,7 +199,7 @@ impl Failure {
             }
             Failure::NoResponse(_) => Failure::Cut("the connection to it failed".into()),
             Failure::Closed => Failure::Cut("it closed the connection".into()),
-            Failure::StreamReset(code) => Failure::CutByReset(code),
+            Failure::StreamReset(code) => Failure::TruncatedByReset(code),
             Failure::Unprocessed(why) => Failure::Cut(why.into()),
             Failure::BadResponse(fault) => Failure::Cut(fault),
             failure => failure,

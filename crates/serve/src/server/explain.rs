@@ -221,8 +221,9 @@ impl Explainer {
         )?;
         let plan = self.plan();
         let planned = route.map(|route| &plan.routes[route]);
+        let listen = &plan.listen[question.listener];
         Ok(Explanation {
-            listener: plan.listen[question.listener].name.clone(),
+            listener: listen.name.clone(),
             client: origin.address,
             scheme: match origin.scheme {
                 Scheme::Http => plan::Scheme::Http,
@@ -235,12 +236,7 @@ impl Explainer {
                 applied_settings::limits(route, &plan.timeouts)
             }),
             edits: planned.map_or(Vec::new(), |route| applied_settings::edits(&route.edits)),
-            unknown: applied_settings::unknown(
-                plan,
-                &plan.listen[question.listener],
-                planned,
-                &outcome,
-            ),
+            unknown: applied_settings::unknown(plan, listen, planned, &outcome),
             outcome,
         })
     }

@@ -254,7 +254,7 @@ pub fn change_status(
     changes: Vec<Change>,
 ) -> Result<Vec<ChangeStatus>, Error> {
     let facts = machine.facts()?;
-    let standing = |change: Change| {
+    let status_of = |change: Change| {
         let ours = change.ours?;
         let place = Location::of(&change.target, &facts);
         let now = place.as_ref().and_then(|place| machine.get(place).ok());
@@ -271,5 +271,5 @@ pub fn change_status(
             is_in_force,
         })
     };
-    Ok(changes.into_iter().filter_map(change_status).collect())
+    Ok(changes.into_iter().filter_map(status_of).collect())
 }

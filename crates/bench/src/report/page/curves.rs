@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use onrush_chart::{
-    Axis, DotPlotRow, Line, LineChart, Scale, Size, Stack, figure, linear_ticks, log_ticks,
-    percentile_ticks, plain_number, strip, tail, time_tick,
+    Axis, DotPlotRow, Line, LineChart, Scale, Size, Stack, dot_plot, figure, linear_ticks,
+    log_ticks, percentile_ticks, plain_number, tail, time_tick,
 };
 use onrush_measure::compare::Rounds;
 

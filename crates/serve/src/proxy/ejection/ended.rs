@@ -3,7 +3,7 @@
 
 use onrush_config::plan::Upstream;
 
-use super::Presence;
+use super::EjectionPhase;
 use crate::proxy::endpoints::{Endpoint, Endpoints, Location};
 use crate::proxy::group::{Event, report};
 
@@ -37,7 +37,7 @@ fn unassigned(endpoints: &[Endpoint], found: &[Location]) -> Vec<String> {
 }
 
 fn is_out(endpoint: &Endpoint) -> bool {
-    endpoint.presence() != Presence::In
+    endpoint.presence() != EjectionPhase::In
 }
 
 /// Name and address of each server whose ejection ends, with the reason.
@@ -91,7 +91,7 @@ mod tests {
     use onrush_engine::{Address, Instant};
 
     use super::*;
-    use crate::proxy::ejection::absence::{Cause, Terms};
+    use crate::proxy::ejection::recheck_delay::{Cause, RecheckDelays};
 
     fn upstream(servers: &[u8], eject: Option<Eject>) -> Upstream {
         let address = |last| ServerAddress::Ip(([10, 0, 0, last], 80).into());
@@ -118,10 +118,10 @@ mod tests {
             backup: false,
         });
         endpoints.assign(0, &found, now);
-        let terms = Terms::from(&eject);
+        let terms = RecheckDelays::from(&eject);
         assert!(
             endpoints
-                .take_out(1, Cause::Unreachable, &terms, now)
+                .eject_server(1, Cause::Unreachable, &terms, now)
                 .is_some()
         );
         let gone = |found: &[Location]| unassigned(endpoints.of_server(0).1, found);
@@ -143,7 +143,7 @@ mod tests {
         };
         assert_eq!(back(None), [], "all are in service");
         let now = Instant::from_nanoseconds(1);
-        let out = before.take_out(1, Cause::Unreachable, &Terms::from(&eject), now);
+        let out = before.eject_server(1, Cause::Unreachable, &RecheckDelays::from(&eject), now);
         assert!(out.is_some());
         let second = || "10.0.0.2:80".to_owned();
         for (servers, eject, expected) in [

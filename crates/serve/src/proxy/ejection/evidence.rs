@@ -77,7 +77,7 @@ impl Ejection {
             self.recent_failures.add(server, now);
         }
         let has_responded = matches!(outcome, Outcome::Responded(_));
-        let is_in = endpoints.all()[server as usize].presence() == Presence::In;
+        let is_in = endpoints.all()[server as usize].presence() == EjectionPhase::In;
         match purpose {
             Purpose::Trial if !has_responded => {
                 let why = "the request that was to show whether it responds failed";
@@ -129,7 +129,7 @@ impl Ejection {
         (cause, why): (Cause, &str),
         now: Instant,
     ) -> Option<Change> {
-        let census = endpoints.census();
+        let census = endpoints.snapshot();
         if self.ejector.borrow().rules().may_take_out(census) {
             return self.take_out(endpoints, server, (cause, why), now);
         }

@@ -19,10 +19,10 @@ pub(crate) enum EjectionPhase {
     Tried,
 }
 
-/// A server's [`Presence`] and the history of its absences.
+/// A server's [`EjectionPhase`] and the history of its absences.
 #[derive(Debug)]
 pub(crate) struct EjectionState {
-    /// A [`Presence`]. Changed only while `record` is locked.
+    /// A [`EjectionPhase`]. Changed only while `record` is locked.
     presence: AtomicU8,
     /// Whether a rule would have taken the server out, but it had to stay. Only while it is `In`; changed as `presence`.
     is_failing: AtomicBool,

@@ -48,12 +48,12 @@ impl Endpoints {
         &self,
         endpoint: u32,
         cause: Cause,
-        terms: &Terms,
+        terms: &RecheckDelays,
         now: Instant,
     ) -> bool {
         let state = self.all()[endpoint as usize].ejection();
         let mut record = state.record();
-        if state.is_failing() || state.presence() != Presence::In {
+        if state.is_failing() || state.presence() != EjectionPhase::In {
             return false;
         }
         record.failing_until = now + record.absence.begin(cause, terms, now);

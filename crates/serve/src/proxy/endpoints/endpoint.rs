@@ -89,7 +89,7 @@ impl Endpoint {
         if let Some(known) = known {
             let ejection = &known.state.ejection;
             // A server that is out was ejected under an older configuration; the previous one ignored it.
-            let was_out = ejection.presence() != Presence::In && !known.deciders.requests;
+            let was_out = ejection.presence() != EjectionPhase::In && !known.deciders.requests;
             let was_failing = ejection.is_failing() && !known.deciders.counts;
             if deciders.requests && was_out || deciders.counts && was_failing {
                 ejection.reset_state();

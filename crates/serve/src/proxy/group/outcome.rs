@@ -7,7 +7,7 @@ use onrush_engine::Instant;
 
 use super::{Event, Group, Reservation};
 use crate::observe::work::CHECK;
-use crate::proxy::ejection::{Change, Ejection, Outcome, EjectionPhase, Purpose, bring_back};
+use crate::proxy::ejection::{Change, Ejection, EjectionPhase, Outcome, Purpose, bring_back};
 use crate::proxy::failure::Failure;
 use crate::worker::Worker;
 
@@ -16,7 +16,7 @@ impl Group {
     /// rule needs all requests, responses are recorded only after a failure, and a status from 500 on may be the first.
     #[inline]
     pub(crate) fn records_outcomes(&self, purpose: Purpose, status: u16) -> bool {
-        self.records_outcomes.get() || purpose != Purpose::Ordinary || status >= 500
+        self.measures.get() || purpose != Purpose::Ordinary || status >= 500
     }
 
     pub(super) fn refresh_measures(&self) {
@@ -44,7 +44,7 @@ impl Group {
         let (change, outcome) = self
             .ejection()?
             .observe_head(&self.endpoints, at, head, now);
-        self.follow(at.0, change, worker);
+        self.apply_change(at.0, change, worker);
         outcome
     }
 

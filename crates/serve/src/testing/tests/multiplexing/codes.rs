@@ -75,14 +75,14 @@ fn reset_code_after_head_is_forwarded() {
 
 #[test]
 fn reset_response_and_discarded_status_are_failures_in_a_row() {
-    let cut = |_: &super::Asked| Done::Cut(Response::ok("part"), Code::INTERNAL_ERROR);
+    let cut = |_: &super::Asked| Reaction::Cut(Response::ok("part"), Code::INTERNAL_ERROR);
     let busy = |_: &super::Asked| {
-        Done::Respond(Response {
+        Reaction::Respond(Response {
             status: 503,
             ..Response::default()
         })
     };
-    let deciders: [fn(&super::Asked) -> Done; 2] = [cut, busy];
+    let deciders: [fn(&super::Asked) -> Reaction; 2] = [cut, busy];
     for decide in deciders {
         on_every_driver(|site| async move {
             let (bad, asked) = serve(&site, 100, decide);
@@ -92,7 +92,7 @@ fn reset_response_and_discarded_status_are_failures_in_a_row() {
                  protocol = \"h2\"\nbalance = \"first\"\nretries = {{ statuses = [503] }}\n\
                  eject = {{ failures = 2, error_share = \"60%\" }}\n"
             )));
-            let mut client = Asking::connect(&site, &address, 65_535).await;
+            let mut client = Http2Client::connect(&site, &address, 65_535).await;
             for _ in 0..4 {
                 client.get("/").await;
             }
