@@ -126,7 +126,7 @@ impl Unit {
 }
 
 #[test]
-fn sockets_that_are_passed_are_served_by_all_cores_and_remain_the_managers() {
+fn passed_sockets_are_served_by_all_cores() {
     for io in drivers() {
         let unit = Unit::new();
         unit.write(io, "one");
@@ -171,7 +171,7 @@ fn sockets_that_are_passed_are_served_by_all_cores_and_remain_the_managers() {
 }
 
 #[test]
-fn a_server_of_passed_sockets_alone_is_upgraded_behind_a_reload() {
+fn upgrade_after_reload_with_passed_sockets_only() {
     for io in drivers() {
         let (socket, address) = tcp();
         let directory = tempfile::tempdir().expect("a directory");
@@ -197,7 +197,7 @@ fn a_server_of_passed_sockets_alone_is_upgraded_behind_a_reload() {
 }
 
 #[test]
-fn an_address_that_a_manager_keeps_cannot_be_left_while_the_server_runs() {
+fn reload_cannot_drop_passed_address() {
     let unit = Unit::new();
     unit.write("epoll", "one");
     let serve = unit.start();
@@ -213,7 +213,7 @@ fn an_address_that_a_manager_keeps_cannot_be_left_while_the_server_runs() {
 }
 
 #[test]
-fn what_does_not_fit_is_said_with_both_names() {
+fn mismatched_sockets_are_refused_with_both_names() {
     let (socket, address) = tcp();
     let other = ["--respond", "200", "--listen", "127.0.0.1:0"];
     let said = refused(&[(&socket, "web")], &other);
@@ -253,7 +253,7 @@ fn what_does_not_fit_is_said_with_both_names() {
 }
 
 #[test]
-fn a_variable_that_says_no_number_is_named() {
+fn malformed_listen_variable_is_named() {
     for (name, value, why) in [
         ("LISTEN_PID", "abc", "is not a process ID"),
         ("LISTEN_PID", "", "is not a process ID"),
@@ -269,7 +269,7 @@ fn a_variable_that_says_no_number_is_named() {
 }
 
 #[test]
-fn what_was_passed_to_another_process_is_not_taken() {
+fn sockets_for_another_process_are_ignored() {
     let mut command = crate::program::onrush(&["serve", "--respond", "200:x"]);
     command.args(["--listen", "127.0.0.1:0"]);
     command.env("LISTEN_PID", "1").env("LISTEN_FDS", "3");
@@ -279,7 +279,7 @@ fn what_was_passed_to_another_process_is_not_taken() {
 }
 
 #[test]
-fn the_admin_interface_has_the_socket_of_that_name_also_behind_an_upgrade() {
+fn admin_socket_is_passed_by_name_and_survives_upgrade() {
     let unit = Unit::new();
     unit.write("epoll", "one");
     let path = unit.path("admin");
@@ -325,7 +325,7 @@ fn the_admin_interface_has_the_socket_of_that_name_also_behind_an_upgrade() {
 
 /// The service manager created the file and removes it: the user need not be able to.
 #[test]
-fn the_file_of_a_passed_unix_socket_is_no_affair_of_the_user() {
+fn passed_unix_socket_needs_no_user_rights() {
     if !rustix::process::geteuid().is_root() {
         return eprintln!("skipped: only root can give up its rights");
     }

@@ -101,7 +101,7 @@ pub(crate) fn responding(body: &str) -> String {
 }
 
 #[test]
-fn what_a_server_has_done_is_told_exactly() {
+fn status_counts_are_exact() {
     for io in drivers() {
         let text = format!(
             "[[route]]\npath = \"/missing\"\nrespond = {{ status = 404 }}\n[[route]]\nhost = \"a.example\"\n{}",
@@ -149,7 +149,7 @@ fn what_a_server_has_done_is_told_exactly() {
 }
 
 #[test]
-fn a_server_is_taken_out_and_brought_back_by_hand() {
+fn server_state_is_set_by_hand() {
     for io in drivers() {
         let (one, two) = (Application::start("one"), Application::start("two"));
         let text = format!(
@@ -225,7 +225,7 @@ fn leave(client: Client<TcpStream>) {
 }
 
 #[test]
-fn what_is_under_way_is_listed_until_it_ends() {
+fn requests_are_listed_until_they_end() {
     for io in drivers() {
         let application = Holding::start();
         let text = format!(
@@ -283,7 +283,7 @@ fn what_is_under_way_is_listed_until_it_ends() {
 }
 
 #[test]
-fn what_signals_do_is_asked_for_and_done() {
+fn ctl_does_what_signals_do() {
     let server = Administered::start("auto", &responding("one"));
     fs::write(&server.path, whole(&server.socket, &responding("two"))).expect("it is ours");
     let reloaded = server.ctl(&["reload"]);
@@ -348,7 +348,7 @@ fn what_signals_do_is_asked_for_and_done() {
 }
 
 #[test]
-fn on_a_tcp_address_only_who_has_the_token_is_served() {
+fn tcp_interface_requires_token() {
     let directory = tempfile::tempdir().expect("a directory");
     let (serve, address, file) = administered_by_tcp(directory.path());
     let ask = |request: String| {
@@ -441,7 +441,7 @@ fn overheard(listener: &std::net::TcpListener) -> String {
 }
 
 #[test]
-fn tokens_and_orders_go_to_admin_interfaces_only() {
+fn token_is_sent_to_admin_interfaces_only() {
     let directory = tempfile::tempdir().expect("a directory");
     let token = directory.path().join("token");
     fs::write(&token, format!("{TOKEN}\n")).expect("it is ours");
@@ -495,7 +495,7 @@ fn tokens_and_orders_go_to_admin_interfaces_only() {
 }
 
 #[test]
-fn who_has_the_token_is_let_in_whoever_else_holds_connections() {
+fn authenticated_client_gets_a_connection() {
     let directory = tempfile::tempdir().expect("a directory");
     let (serve, address, file) = administered_by_tcp(directory.path());
     let connect = || {
@@ -543,7 +543,7 @@ fn who_has_the_token_is_let_in_whoever_else_holds_connections() {
 }
 
 #[test]
-fn probes_are_answered_while_all_connections_are_taken() {
+fn probes_are_answered_when_connections_are_exhausted() {
     let directory = tempfile::tempdir().expect("a directory");
     let (serve, address, _) = administered_by_tcp(directory.path());
     let connect = || {
@@ -578,7 +578,7 @@ fn probes_are_answered_while_all_connections_are_taken() {
 }
 
 #[test]
-fn what_is_no_question_is_refused_and_nobody_else_notices() {
+fn malformed_admin_requests_are_refused() {
     let server = Administered::start("auto", &responding("hello"));
     let long = "x".repeat(20_000);
     for (request, expected) in [
@@ -664,7 +664,7 @@ fn what_is_no_question_is_refused_and_nobody_else_notices() {
 }
 
 #[test]
-fn options_of_all_commands_stand_before_or_behind_them() {
+fn global_options_may_precede_or_follow_commands() {
     let server = Administered::start("epoll", &responding("hello"));
     let address = format!("unix:{}", server.socket.display());
     for words in [
@@ -695,7 +695,7 @@ fn options_of_all_commands_stand_before_or_behind_them() {
 }
 
 #[test]
-fn a_socket_whose_file_is_gone_is_told() {
+fn missing_socket_file_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("web.sock");
     let text = format!(
@@ -758,7 +758,7 @@ fn another_user_is_refused() {
 }
 
 #[test]
-fn metrics_count_what_was_asked_and_hold_their_format() {
+fn metrics_are_exact_and_well_formed() {
     let server = Administered::start("auto", &responding("hello"));
     let mut client = server.serve.connect();
     for _ in 0..50 {
@@ -823,7 +823,7 @@ fn metrics_count_what_was_asked_and_hold_their_format() {
 }
 
 #[test]
-fn a_server_that_nobody_has_asked_for_an_interface_has_one_of_its_own() {
+fn default_admin_interface_exists() {
     let serve = Serve::start(&["--respond", "200:hello", "--listen", "127.0.0.1:0"]);
     let process = serve.program.pid().to_string();
     let status = run_onrush(&["ctl", "--pid", &process, "--json", "status"]);

@@ -204,7 +204,7 @@ fn histogram(result: &Value) -> Histogram<u64> {
 }
 
 #[test]
-fn four_nodes_make_exactly_one_load_and_its_percentiles_are_those_of_all_requests() {
+fn four_nodes_share_one_load_exactly() {
     if !is_asked_for() {
         return;
     }
@@ -302,7 +302,7 @@ fn jobs(cluster: &Cluster) -> String {
 }
 
 #[test]
-fn roles_run_on_nodes_of_one_allocation_and_the_parts_of_the_client_are_added_up() {
+fn roles_run_on_nodes_of_one_allocation() {
     if !is_asked_for() {
         return;
     }
@@ -344,7 +344,7 @@ fn roles_run_on_nodes_of_one_allocation_and_the_parts_of_the_client_are_added_up
 }
 
 #[test]
-fn interrupt_cancels_a_request_that_waits_for_nodes() {
+fn interrupt_cancels_pending_allocation() {
     if !is_asked_for() {
         return;
     }
@@ -367,7 +367,7 @@ fn interrupt_cancels_a_request_that_waits_for_nodes() {
 }
 
 #[test]
-fn a_node_that_is_cut_off_ends_the_run_and_has_nothing_left_of_it() {
+fn lost_node_ends_run_and_is_cleaned_up() {
     if !is_asked_for() {
         return;
     }

@@ -102,7 +102,7 @@ fn file(name: &str, content: &str) -> (TempDir, PathBuf, String) {
 }
 
 #[test]
-fn urls_are_a_mix_by_weight_or_in_turn() {
+fn urls_are_mixed_by_weight_or_in_turn() {
     let recorder = Recorder::start();
     let [one, two] = ["/a", "/b?{{counter}}"].map(|path| recorder.url.clone() + path);
     let finished = load(&[&one, &two, "--in-turn", "-n", "4"]);
@@ -179,7 +179,7 @@ fn bodies_credentials_and_cookies_are_sent() {
 }
 
 #[test]
-fn a_file_of_requests_with_data_is_sent_as_it_says() {
+fn requests_file_with_data_is_sent() {
     let recorder = Recorder::start();
     let text = r#"{"url": "/u/{{data:user}}", "headers": {"X": "{{data:word}}"}}
 {"method": "PUT", "url": "/p", "body_file": "beside"}
@@ -217,7 +217,7 @@ fn a_file_of_requests_with_data_is_sent_as_it_says() {
 }
 
 #[test]
-fn recordings_and_logs_are_sent_in_their_order_and_what_is_left_out_is_said() {
+fn recordings_and_logs_are_sent_in_order() {
     let recorder = Recorder::start();
     let entry = |method: &str, url: &str| {
         format!(r#"{{"request": {{"method": "{method}", "url": "{url}", "headers": []}}}}"#)
@@ -312,7 +312,7 @@ fn a_large_body_reaches_a_server_that_reads_it() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_with_its_place_and_a_way_out() {
+fn invalid_requests_are_refused_with_position() {
     let (_directory, _, lines) = file("r.jsonl", "{\"url\": \"/\"}\n{\"uri\": \"/\"}\n");
     let (_directory, _, data) = file("d.csv", "a\nb c\n");
     let url = "http://127.0.0.1:1/";

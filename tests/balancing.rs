@@ -109,7 +109,7 @@ fn kill_one(method: &str, requests: u64, group: &str, io: &str) -> [u64; 2] {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn a_server_that_is_killed_under_load_costs_no_request_with_every_default() {
+fn killed_server_loses_no_request_by_default() {
     const REQUESTS: u64 = 20_000;
     for io in drivers() {
         for group in [
@@ -125,7 +125,7 @@ fn a_server_that_is_killed_under_load_costs_no_request_with_every_default() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn nor_when_responses_count_as_failures_or_nothing_does() {
+fn killed_server_loses_no_request_with_any_ejection() {
     const REQUESTS: u64 = 20_000;
     for io in drivers() {
         for group in ["eject = { failures = 3 }", "eject = false"] {
@@ -137,7 +137,7 @@ fn nor_when_responses_count_as_failures_or_nothing_does() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn of_requests_that_may_not_be_repeated_only_those_that_were_in_flight_there_are_lost() {
+fn killed_server_loses_only_in_flight_posts() {
     const REQUESTS: u64 = 20_000;
     for io in drivers() {
         let [good, failed] = kill_one("POST", REQUESTS, "", io);
@@ -149,7 +149,7 @@ fn of_requests_that_may_not_be_repeated_only_those_that_were_in_flight_there_are
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn a_server_that_hangs_costs_the_requests_it_has_and_no_others() {
+fn hung_server_loses_only_its_requests() {
     const REQUESTS: u64 = 2_000;
     for io in drivers() {
         for (retries, lost) in [
@@ -193,7 +193,7 @@ fn black_hole() -> (String, impl Sized) {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn a_server_whose_machine_has_gone_costs_time_and_no_request() {
+fn unreachable_server_loses_no_request() {
     const REQUESTS: u64 = 1_000;
     for io in drivers() {
         for (method, group) in [("GET", ""), ("POST", ""), ("POST", "balance = \"random\"")] {
@@ -289,7 +289,7 @@ fn failures_of_servers_are_counted_by_kind() {
 }
 
 #[test]
-fn a_name_is_resolved_and_one_that_is_not_is_a_server_that_is_down() {
+fn unresolved_name_is_a_down_server() {
     let server = Serve::start(&["--respond", "200:hello"]);
     let (_, port) = server.address.rsplit_once(':').expect("it has a port");
     // RFC 6761: these two names need no DNS server.

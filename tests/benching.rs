@@ -58,7 +58,7 @@ pub(crate) fn results(out: &Path, finished: &Finished) -> Value {
 }
 
 #[test]
-fn in_a_terminal_it_says_what_its_client_measures_meanwhile() {
+fn terminal_shows_progress_of_client() {
     let directory = tempfile::tempdir().expect("a directory");
     let experiment = experiment(directory.path(), "3s");
     let out = directory.path().join("out");
@@ -127,7 +127,7 @@ fn a_quick_run_measures_and_reports() {
 }
 
 #[test]
-fn the_summary_goes_to_standard_output_where_that_is_asked_for() {
+fn summary_goes_to_standard_output() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "60s");
     let out = directory.path().join("out");
@@ -159,7 +159,7 @@ fn a_summary_never_replaces_the_experiment() {
 }
 
 #[test]
-fn a_profile_is_a_flame_graph_or_the_reason_why_there_is_none() {
+fn profile_is_flame_graph_or_reason() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "60s");
     let out = directory.path().join("out");
@@ -299,7 +299,7 @@ command = ["iperf3", "-s", "-B", "127.0.0.1", "-p", "{port}"]
 }
 
 #[test]
-fn what_a_client_leaves_that_is_no_report_is_quoted() {
+fn malformed_client_report_is_quoted() {
     let directory = tempfile::tempdir().expect("a directory");
     let programs = r#"
 [program.printed]
@@ -356,7 +356,7 @@ onrush = ["serve", "--synthetic", "--listen", "127.0.0.1:{port}", "--threads", "
 }
 
 #[test]
-fn ctrl_c_leaves_results_and_no_program_behind() {
+fn ctrl_c_leaves_results_and_no_program() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "30m");
     let out = directory.path().join("out");
@@ -380,7 +380,7 @@ fn ctrl_c_leaves_results_and_no_program_behind() {
 }
 
 #[test]
-fn what_would_be_measured_is_said_and_nothing_is_started() {
+fn dry_run_starts_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = swept(directory.path());
     let finished = run_onrush(&["bench", "--dry-run", "--seed", "7", &path]);
@@ -420,7 +420,7 @@ fn swept(directory: &Path) -> String {
 }
 
 #[test]
-fn a_run_that_was_killed_is_gone_on_with() {
+fn killed_run_is_resumed() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = swept(directory.path());
     let out = directory.path().join("out");
@@ -467,7 +467,7 @@ fn a_run_that_was_killed_is_gone_on_with() {
 }
 
 #[test]
-fn what_made_a_session_of_its_own_is_ended_with_its_trial() {
+fn programs_in_own_session_end_with_trial() {
     let left_behind = [
         (
             "setsid sleep 1000 &",
@@ -504,7 +504,7 @@ fn what_made_a_session_of_its_own_is_ended_with_its_trial() {
 }
 
 #[test]
-fn roles_run_on_hosts_that_go_with_their_trial_also_when_it_is_killed() {
+fn network_hosts_are_removed_after_kill() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can make network namespaces");
         return;
@@ -557,7 +557,7 @@ fn roles_run_on_hosts_that_go_with_their_trial_also_when_it_is_killed() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_one_sentence_and_exit_code_1() {
+fn invalid_experiment_is_one_line_and_exit_1() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("bad.toml");
     fs::write(&path, "nme = \"x\"\n").expect("it is ours");

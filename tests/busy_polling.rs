@@ -14,7 +14,7 @@ fn seconds(value: &Value) -> f64 {
 }
 
 #[test]
-fn a_server_that_never_sleeps_serves_and_says_how_long_it_had_something_to_do() {
+fn busy_polling_server_reports_work_time() {
     for io in drivers() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("onrush.toml");
@@ -72,7 +72,7 @@ fn a_server_that_never_sleeps_serves_and_says_how_long_it_had_something_to_do() 
 }
 
 #[test]
-fn the_flag_does_what_the_key_does_for_an_echo_too() {
+fn busy_poll_flag_applies_to_echo() {
     let directory = tempfile::tempdir().expect("a directory");
     for io in drivers() {
         let serve = Serve::start(&[

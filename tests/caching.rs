@@ -88,7 +88,7 @@ pub(crate) fn number(value: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn filling_ends_where_nobody_answers_any_more() {
+fn populate_ends_on_timeout() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("memcached://{}", silent.local_addr().expect("an address"));
     // One timeout after another would take half an hour.
@@ -144,7 +144,7 @@ fn agree(words: &[&str]) -> Value {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn it_counts_what_memcached_counts() {
+fn counts_equal_memcacheds() {
     for io in drivers() {
         for words in [
             &["-n", "2000", "-c", "7"][..],
@@ -197,7 +197,7 @@ fn it_counts_what_memcached_counts() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn it_counts_what_memcached_counts_of_meta_commands() {
+fn counts_of_meta_commands_equal_memcacheds() {
     for io in drivers() {
         for protocol in ["meta", "meta-quiet"] {
             for words in [
@@ -261,7 +261,7 @@ fn it_counts_what_memcached_counts_of_meta_commands() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_run_for_a_time_counts_what_memcached_counts_too() {
+fn counts_of_timed_run_equal_memcacheds() {
     let result = agree(&[
         "-d",
         "300ms",
@@ -281,7 +281,7 @@ fn a_run_for_a_time_counts_what_memcached_counts_too() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn what_is_populated_is_hit_and_what_is_not_is_missed() {
+fn populated_keys_are_hits() {
     let result = agree(&[
         "-n",
         "3000",
@@ -316,7 +316,7 @@ fn what_is_populated_is_hit_and_what_is_not_is_missed() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn kinds_of_commands_have_latencies_of_their_own_and_a_summary() {
+fn commands_have_separate_latencies() {
     let memcached = Memcached::start(&[]);
     let words = ["-n", "2000", "-c", "4", "--ratio", "3:1:1", "--keys", "50"];
     let (finished, result) = load(&memcached.url(), &words);
@@ -337,7 +337,7 @@ fn kinds_of_commands_have_latencies_of_their_own_and_a_summary() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn over_tls_memcached_counts_the_same() {
+fn counts_over_tls_equal_memcacheds() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "memcached", ECDSA);
     let ports = directory.path().join("ports");
@@ -379,7 +379,7 @@ fn over_tls_memcached_counts_the_same() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn parts_of_a_run_populate_and_ask_for_the_whole_together() {
+fn shards_populate_and_request_all_keys() {
     let memcached = Memcached::start(&[]);
     let directory = tempfile::tempdir().expect("a directory");
     let url = memcached.url();
@@ -396,7 +396,7 @@ fn parts_of_a_run_populate_and_ask_for_the_whole_together() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn memory_that_is_full_is_named() {
+fn full_memory_is_reported() {
     // -M: return an error instead of evicting items.
     let memcached = Memcached::start(&["-m", "4", "-M"]);
     let words = [
@@ -453,7 +453,7 @@ fn memory_that_is_full_is_named() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn values_that_others_have_stored_are_named_in_the_verdict() {
+fn foreign_values_are_reported() {
     let memcached = Memcached::start(&[]);
     let url = memcached.url();
     let (finished, _) = load(&url, &["-n", "10", "--populate", "--keys", "100"]);
@@ -507,7 +507,7 @@ fn serve(stream: &mut TcpStream, text: &[u8]) {
 }
 
 #[test]
-fn a_server_that_is_none_is_named_and_ends_nothing() {
+fn non_memcached_server_is_reported() {
     for (text, kind, part) in [
         (
             &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..],
@@ -570,7 +570,7 @@ fn a_server_that_is_none_is_named_and_ends_nothing() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn mcblasters_command_line_prints_mcblasters_report() {
+fn mcblaster_command_line_prints_its_report() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("it has one").port();
     let memcached = Memcached::start(&[]);

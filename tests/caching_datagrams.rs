@@ -68,7 +68,7 @@ impl Memcached {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn it_counts_what_memcached_counts_over_datagrams() {
+fn counts_over_udp_equal_memcacheds() {
     for io in drivers() {
         for words in [
             &[
@@ -169,7 +169,7 @@ fn it_counts_what_memcached_counts_over_datagrams() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_port_without_udp_is_named_and_there_is_no_run() {
+fn port_without_udp_is_reported() {
     let memcached = Memcached::start();
     let url = format!("memcached://127.0.0.1:{}", memcached.tcp);
     let finished = run_onrush(&["load", &url, "--udp", "-n", "5"]);
@@ -184,7 +184,7 @@ fn a_port_without_udp_is_named_and_there_is_no_run() {
 }
 
 #[test]
-fn our_own_far_end_answers_over_udp_and_tcp_at_one_port() {
+fn our_memcached_serves_udp_and_tcp_on_one_port() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("onrush.toml");
     let text = "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\nprotocol = \"memcached\"\ntransport = \"both\"";

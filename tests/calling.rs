@@ -79,7 +79,7 @@ impl Shop {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn calls_are_counted_as_grpcio_counts_them() {
+fn calls_equal_grpcios_log() {
     for io in drivers() {
         let Some(shop) = Shop::start(&[]) else { return };
         let body = r#"{"name": "tea", "itemCount": 3}"#;
@@ -154,7 +154,7 @@ fn codes_are_counted_by_name() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn messages_may_be_bytes_and_longer_than_windows() {
+fn messages_may_exceed_windows() {
     for io in drivers() {
         let Some(shop) = Shop::start(&[]) else { return };
         // Field 5 is the padding: its tag, its length as a varint of three bytes, and its bytes; it is sent back.
@@ -198,7 +198,7 @@ fn calls_are_made_over_tls() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn what_cannot_be_called_is_said_before_anything_is_sent() {
+fn invalid_calls_are_refused_before_sending() {
     let Some(shop) = Shop::start(&[]) else { return };
     let known = ["--descriptors", &shop.descriptors];
     let with = |more: &[&'static str]| [&known[..], more].concat();
@@ -235,7 +235,7 @@ fn what_cannot_be_called_is_said_before_anything_is_sent() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_streaming_method_that_is_not_known_as_one_is_refused_at_its_second_message() {
+fn unknown_streaming_method_fails_at_second_message() {
     let Some(shop) = Shop::start(&[]) else { return };
     // Field 2 is the number of receipts requested.
     let file = shop.write("order.bin", b"\x10\x05");
@@ -250,7 +250,7 @@ fn a_streaming_method_that_is_not_known_as_one_is_refused_at_its_second_message(
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn servers_of_http_are_not_taken_for_servers_of_grpc() {
+fn http_server_is_not_a_grpc_server() {
     for io in drivers() {
         let nginx = Peer::nginx_with_http2(1_000_000, "");
         let url = |path: &str| format!("grpc://{}", nginx.url(path));

@@ -23,7 +23,7 @@ fn refused(text: &str, (name, content): (&str, &str), why: &str) {
 }
 
 #[test]
-fn token_is_read() {
+fn check_reads_token() {
     let text = format!("{ADMIN}{LISTEN}{ROUTE}");
     refused(&text, ("other", ""), "[admin] token_file");
     for token in ["", "short\n", "0123456789abcdef\n0123456789abcdef\n"] {
@@ -32,7 +32,7 @@ fn token_is_read() {
 }
 
 #[test]
-fn cpus_are_looked_for() {
+fn check_verifies_cpus() {
     let text = format!("cpus = \"1000\"\n{LISTEN}{ROUTE}");
     refused(&text, ("other", ""), "this machine has no CPU 1000");
     let text = format!("cpus = \"0\"\nthreads = 2\naccept = \"cpu\"\n{LISTEN}{ROUTE}");
@@ -40,7 +40,7 @@ fn cpus_are_looked_for() {
 }
 
 #[test]
-fn sockets_can_be_bound() {
+fn check_verifies_sockets() {
     let listen = "[[listen]]\naddress = \"unix:here\"\n";
     refused(
         &format!("{listen}{ROUTE}"),

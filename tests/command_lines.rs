@@ -51,7 +51,7 @@ fn number_behind(text: &str, words: &str) -> u64 {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn the_same_command_line_makes_wrk_and_us_print_the_same_text() {
+fn wrk_output_is_equal() {
     for (respond, arguments) in [
         ("200:hello", &["-t2", "-c", "10", "-d1s", "--latency"][..]),
         ("503:no", &["-c10", "--threads=1", "--duration", "1"]),
@@ -100,7 +100,7 @@ fn the_same_command_line_makes_wrk_and_us_print_the_same_text() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn wrk_and_we_believe_any_certificate() {
+fn wrk_accepts_any_certificate() {
     let serve = Serve::start(&["--respond", "200:hello", "--tls", "self-signed"]);
     let url = serve.tls_url("/");
     let arguments = ["-t1", "-c2", "-d1s", url.as_str()];
@@ -113,7 +113,7 @@ fn wrk_and_we_believe_any_certificate() {
 }
 
 #[test]
-fn wrk2_prints_its_spectrum_of_both_latencies() {
+fn wrk2_prints_both_latency_spectra() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let url = serve.url("/");
     let finished = load_as("wrk2", &["-R500", "-t2", "-c10", "-d1s", "-U", &url]);
@@ -150,7 +150,7 @@ fn wrk2_prints_its_spectrum_of_both_latencies() {
 }
 
 #[test]
-fn h1load_prints_its_columns_and_counts_what_the_server_counted() {
+fn h1load_columns_and_counts_are_right() {
     const COUNTERS: &str = "conns tot_conn  tot_req      tot_bytes    err ";
     for (form, time, rates) in [
         (&[][..], "#     time ", " cps  rps  bps   ttfb"),
@@ -206,7 +206,7 @@ fn h1load_prints_its_columns_and_counts_what_the_server_counted() {
 }
 
 #[test]
-fn h1load_goes_on_without_an_end_until_control_c() {
+fn h1load_runs_until_ctrl_c() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let url = serve.url("/");
     let program = Program::start(&mut crate::program::onrush(&[
@@ -220,7 +220,7 @@ fn h1load_goes_on_without_an_end_until_control_c() {
 }
 
 #[test]
-fn what_was_said_becomes_a_command_line_of_ours_that_is_told() {
+fn translated_command_line_is_printed() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let url = serve.url("/");
     let finished = load_as("h1load", &["-v", "-F", "-c", "2", "-n", "10", &url]);
@@ -233,7 +233,7 @@ fn what_was_said_becomes_a_command_line_of_ours_that_is_told() {
 }
 
 #[test]
-fn what_has_no_equal_is_one_sentence_with_a_way_and_exit_code_1() {
+fn untranslatable_flags_are_refused() {
     let url = "http://127.0.0.1:9/";
     for (words, part) in [
         (&["wrk", "-s", "post.lua", url][..], "-X"),
@@ -258,7 +258,7 @@ fn what_has_no_equal_is_one_sentence_with_a_way_and_exit_code_1() {
 }
 
 #[test]
-fn nobody_there_is_exit_code_2_whoever_is_asked() {
+fn unreachable_target_is_exit_2_for_each_tool() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", nobody.local_addr().expect("bound"));
     drop(nobody);
@@ -274,7 +274,7 @@ fn nobody_there_is_exit_code_2_whoever_is_asked() {
 }
 
 #[test]
-fn each_tool_says_what_is_taken_of_it() {
+fn help_lists_supported_flags_of_each_tool() {
     for tool in ["h1load", "wrk", "wrk2"] {
         let finished = load_as(tool, &["-h"]);
         assert_eq!((finished.code, finished.err.as_str()), (Some(0), ""));

@@ -61,7 +61,7 @@ fn runs() -> PathBuf {
 }
 
 #[test]
-fn a_comparison_ends_with_what_it_found() {
+fn comparison_exit_codes() {
     let place = Place::new();
     let a = place.result("a", 3.0);
     let same = place.result("same", 3.0);
@@ -87,7 +87,7 @@ fn a_comparison_ends_with_what_it_found() {
 }
 
 #[test]
-fn a_comparison_is_written_as_json_and_as_markdown() {
+fn comparison_is_written_as_json_and_markdown() {
     let place = Place::new();
     let (a, b) = (place.result("a", 3.0), place.result("b", 3.3));
     let file = place.path("table.md");
@@ -106,7 +106,7 @@ fn a_comparison_is_written_as_json_and_as_markdown() {
 }
 
 #[test]
-fn what_is_no_result_is_named_and_no_file_is_written_over_one() {
+fn invalid_results_are_named_and_never_overwritten() {
     let place = Place::new();
     let a = place.result("a", 3.0);
     place.file("cut", "raw.csv", &format!("{HEAD}1,0,w,ours,true,tr"));
@@ -194,7 +194,7 @@ fn committed_runs_can_be_compared() {
 }
 
 #[test]
-fn a_history_finds_a_change_and_says_whether_it_is_news() {
+fn history_finds_changes_and_marks_new_ones() {
     let place = Place::new();
     for day in 1..=16 {
         let ours = if day < 10 { 3.0 } else { 3.3 };
@@ -226,7 +226,7 @@ fn a_history_finds_a_change_and_says_whether_it_is_news() {
 }
 
 #[test]
-fn a_history_of_nothing_or_of_bad_words_is_one_sentence() {
+fn invalid_history_is_one_line() {
     let place = Place::new();
     place.file("h/2026-11-01-x", "README.md", "no result");
     for (words, said) in [
@@ -257,7 +257,7 @@ fn a_history_of_nothing_or_of_bad_words_is_one_sentence() {
 }
 
 #[test]
-fn committed_runs_are_a_history() {
+fn committed_runs_form_a_history() {
     let folder = runs().display().to_string();
     let finished = history(&[&folder]);
     assert!(

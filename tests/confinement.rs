@@ -92,7 +92,7 @@ fn started(file: &Path) -> Option<Serve> {
 }
 
 #[test]
-fn what_the_configuration_does_not_name_cannot_be_opened() {
+fn unconfigured_directories_cannot_be_opened() {
     for io in drivers() {
         let place = Place::new();
         // Without confinement, a changed link is followed.
@@ -140,7 +140,7 @@ fn what_the_configuration_does_not_name_cannot_be_opened() {
 }
 
 #[test]
-fn what_cannot_be_confined_is_said_and_devices_are_closed() {
+fn unconfinable_directories_are_reported() {
     let place = Place::new();
     place.configure("auto", "true", "site", "log/access.log");
     let file = place.path("conf/onrush.toml");
@@ -181,7 +181,7 @@ fn what_cannot_be_confined_is_said_and_devices_are_closed() {
 }
 
 #[test]
-fn a_reload_stays_within_what_the_server_started_with() {
+fn reload_cannot_extend_confinement() {
     let place = Place::new();
     let file = place.configure("auto", "true", "site", "log/access.log");
     let Some(serve) = started(&file) else {
@@ -216,7 +216,7 @@ fn a_reload_stays_within_what_the_server_started_with() {
 }
 
 #[test]
-fn the_next_process_of_an_upgrade_is_confined_to_the_same() {
+fn upgrade_keeps_confinement() {
     let place = Place::new();
     let file = place.configure("auto", "true", "site", "log/access.log");
     let Some(serve) = started(&file) else {

@@ -72,7 +72,7 @@ impl Administered {
 }
 
 #[test]
-fn every_kind_of_connection_is_listed_as_what_it_is() {
+fn connections_of_each_kind_are_listed() {
     let (application, holding) = (Application::start("chat"), Holding::start());
     for io in drivers() {
         let text = configuration(&application.address, &holding.address);
@@ -193,7 +193,7 @@ fn every_kind_of_connection_is_listed_as_what_it_is() {
 }
 
 #[test]
-fn what_is_no_question_about_connections_is_said() {
+fn invalid_connection_filters_are_refused() {
     let server = Administered::start("epoll", "[[route]]\nrespond = { status = 200 }\n");
     assert_eq!(
         server.ctl(&["connections"]).out,
@@ -232,7 +232,7 @@ fn what_is_no_question_about_connections_is_said() {
 }
 
 #[test]
-fn work_is_counted_by_its_kind() {
+fn profile_counts_work_by_kind() {
     let application = Application::start("app");
     for io in drivers() {
         let text = format!(

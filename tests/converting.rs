@@ -226,7 +226,7 @@ const NGINX_SERVER: &str = r#"
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn nginx_and_what_is_made_of_it_say_the_same() {
+fn nginx_and_its_conversion_respond_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path().display().to_string();
     let (port, application) = (free_port(), Application::start("app"));
@@ -383,7 +383,7 @@ backend b
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn haproxy_and_what_is_made_of_it_say_the_same() {
+fn haproxy_and_its_conversion_respond_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
     let port = free_port();
     let (a, b) = (Application::start("a"), Application::start("b"));
@@ -417,7 +417,7 @@ fn haproxy_and_what_is_made_of_it_say_the_same() {
 }
 
 #[test]
-fn exit_codes_say_how_a_conversion_went() {
+fn conversion_exit_codes() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("conf");
     let name = path.display().to_string();

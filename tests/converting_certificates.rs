@@ -143,7 +143,7 @@ const RULES: [(&str, &str); 7] = [
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn clients_of_nginx_enter_the_sites_of_their_authorities() {
+fn nginx_client_certificates_are_accepted_alike() {
     let directory = tempfile::tempdir().expect("a directory");
     let (at, port) = (directory.path(), free_port());
     write_clients(at);
@@ -170,7 +170,7 @@ fn let_in_of(directory: &Path, host: &str) -> Vec<String> {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn clients_of_haproxy_enter_the_sites_of_their_authorities() {
+fn haproxy_client_certificates_are_accepted_alike() {
     let directory = tempfile::tempdir().expect("a directory");
     let (at, port) = (directory.path(), free_port());
     write_clients(at);
@@ -207,7 +207,7 @@ fn clients_of_haproxy_enter_the_sites_of_their_authorities() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn clients_without_a_name_get_a_certificate_that_they_understand() {
+fn clients_without_sni_get_a_compatible_certificate() {
     let directory = tempfile::tempdir().expect("a directory");
     let (at, port) = (directory.path(), free_port());
     let pairs = [("ecdsa", ECDSA), ("rsa", RSA)].map(|(name, key)| {

@@ -55,7 +55,7 @@ fn haproxy(directory: &Path, rules: &str, port: u16, application: &Application) 
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn conditions_see_the_request_as_rules_have_changed_it() {
+fn conditions_see_edited_requests() {
     let directory = tempfile::tempdir().expect("a directory");
     let (port, application) = (free_port(), Application::start("a"));
     let program = haproxy(directory.path(), CARRIED, port, &application);
@@ -97,7 +97,7 @@ const GUARDS: [&str; 6] = [
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn what_haproxy_refuses_is_refused() {
+fn requests_refused_by_haproxy_are_refused() {
     for guard in GUARDS {
         let directory = tempfile::tempdir().expect("a directory");
         let (port, application) = (free_port(), Application::start("a"));

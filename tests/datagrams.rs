@@ -64,7 +64,7 @@ fn assert_accounted(result: &Value) {
 }
 
 #[test]
-fn a_sink_says_what_became_of_every_datagram() {
+fn sink_accounts_for_every_datagram() {
     for io in drivers() {
         let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4m\"");
         let words = ["-n", "20k", "-R", "20k", "-c", "3", "-t", "2", "--io", io];
@@ -104,7 +104,7 @@ fn an_echo_returns_datagrams_of_any_size_and_departure() {
 }
 
 #[test]
-fn a_buffer_that_is_too_small_is_where_losses_are_found() {
+fn losses_are_located_at_small_buffer() {
     let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4k\"");
     for departure in ["single", "offload"] {
         let (_, result) = load(&url, &["-n", "200k", "--send", departure]);
@@ -122,7 +122,7 @@ fn a_buffer_that_is_too_small_is_where_losses_are_found() {
 }
 
 #[test]
-fn losses_are_a_condition() {
+fn conditions_may_limit_losses() {
     let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4m\"");
     let words = [
         "load",
@@ -170,7 +170,7 @@ fn bytes_come_back_over_tcp() {
 }
 
 #[test]
-fn a_responder_answers_with_as_many_bytes_as_were_asked_for() {
+fn responder_returns_requested_bytes() {
     let keys = "request_bytes = 100\nresponse_bytes = 20000";
     let (serve, _directory) = listener("responder", keys);
     let url = format!("tcp://{}", serve.address);
@@ -230,7 +230,7 @@ fn streams_over_tcp_go_one_way() {
 }
 
 #[test]
-fn a_stream_to_an_echo_or_to_nobody_who_reads_is_told() {
+fn one_way_stream_to_wrong_target_is_reported() {
     let serve = Serve::start(&["--echo", "127.0.0.1:0"]);
     let url = format!("tcp://{}", serve.address);
     let finished = run_onrush(&["load", &url, "--one-way", "-d", "1s", "--timeout", "300ms"]);
@@ -246,7 +246,7 @@ fn a_stream_to_an_echo_or_to_nobody_who_reads_is_told() {
 }
 
 #[test]
-fn datagrams_come_from_several_addresses_and_each_has_its_part() {
+fn datagrams_are_spread_over_source_addresses() {
     let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4m\"");
     let words = [
         "--source",
@@ -297,7 +297,7 @@ fn corrupting_echo() -> String {
 }
 
 #[test]
-fn an_echo_with_a_number_that_was_never_sent_is_foreign() {
+fn echo_of_unsent_number_is_foreign() {
     for words in [
         &["-d", "700ms", "--timeout", "200ms"][..],
         &["-d", "700ms", "-R", "500"],
@@ -312,7 +312,7 @@ fn an_echo_with_a_number_that_was_never_sent_is_foreign() {
 }
 
 #[test]
-fn a_generator_of_datagrams_that_was_stopped_says_so() {
+fn stopped_datagram_generator_is_reported() {
     let serve = Serve::start(&["--echo", "127.0.0.1:0"]);
     let url = format!("udp://{}", serve.address);
     let program = Program::start(&mut onrush(&["load", &url, "-R", "500", "-d", "3s"]));
@@ -330,7 +330,7 @@ fn a_generator_of_datagrams_that_was_stopped_says_so() {
 }
 
 #[test]
-fn nobody_there_is_one_sentence() {
+fn unreachable_datagram_target_is_one_line() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");
     drop(socket);
@@ -344,7 +344,7 @@ fn nobody_there_is_one_sentence() {
 }
 
 #[test]
-fn flags_of_the_other_kind_of_run_are_refused_by_name() {
+fn flags_of_other_run_kind_are_refused() {
     for (words, part) in [
         (
             &["udp://127.0.0.1:9", "-H", "A: b"][..],

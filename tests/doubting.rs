@@ -29,7 +29,7 @@ fn run_by(script: &str, measure: &str, more: &str) -> (Option<i32>, Value) {
 const LOAD: &str = "{onrush} load http://{target}/ -c 2 -t 1 -d {duration} --json {json}";
 
 #[test]
-fn a_client_that_was_stopped_for_seconds_measured_nothing() {
+fn stopped_client_invalidates_trial() {
     let stopped = format!("{LOAD} & sleep 1.5; kill -STOP $!; sleep 3; kill -CONT $!; wait $!");
     let (code, trial) = run_by(&stopped, "6s", "");
     let invalid = trial["invalid"].to_string();
@@ -38,7 +38,7 @@ fn a_client_that_was_stopped_for_seconds_measured_nothing() {
 }
 
 #[test]
-fn a_client_that_measures_for_longer_than_it_was_told_is_invalid() {
+fn overlong_client_invalidates_trial() {
     let (code, trial) = run_by(&LOAD.replace("{duration}", "4s"), "1s", "");
     let invalid = trial["invalid"].to_string();
     let expected = "s, but 1 s were requested";
@@ -47,7 +47,7 @@ fn a_client_that_measures_for_longer_than_it_was_told_is_invalid() {
 }
 
 #[test]
-fn a_work_without_figures_that_fails_in_all_rounds_is_told_by_the_exit_code() {
+fn failing_work_without_figures_sets_exit_code() {
     let (code, trial) = run_by("exit 7", "1s", "");
     let invalid = trial["invalid"].to_string();
     assert!(invalid.contains("exit status 7"), "{trial}");
@@ -57,7 +57,7 @@ fn a_work_without_figures_that_fails_in_all_rounds_is_told_by_the_exit_code() {
 }
 
 #[test]
-fn a_control_client_without_a_report_takes_nothing_from_the_client() {
+fn missing_control_report_is_harmless() {
     let control =
         "control = \"mute\"\n[program.mute]\ncommand = [\"sh\", \"-c\", \"echo nothing to say\"]\n";
     let (code, trial) = run_by(LOAD, "1s", control);
@@ -69,7 +69,7 @@ fn a_control_client_without_a_report_takes_nothing_from_the_client() {
 }
 
 #[test]
-fn charts_are_pictures_where_that_is_asked_for_and_can_be_done() {
+fn charts_are_written_as_png() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "1s");
     let out = directory.path().join("out");

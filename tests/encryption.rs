@@ -130,7 +130,7 @@ fn curl_gets_responses_with_every_version_and_cipher() {
 }
 
 #[test]
-fn openssl_resumes_its_sessions_and_gets_new_keys() {
+fn openssl_resumes_sessions_with_new_keys() {
     let directory = tempfile::tempdir().expect("a directory");
     let session = directory.path().join("session").display().to_string();
     let serve = Serve::start(&["--respond", "200:hello", "--tls", "self-signed"]);
@@ -152,7 +152,7 @@ fn openssl_resumes_its_sessions_and_gets_new_keys() {
 }
 
 #[test]
-fn who_speaks_plain_http_is_told_so() {
+fn plain_http_on_tls_port_is_explained() {
     let serve = Serve::start(&["--respond", "200:hello", "--tls", "self-signed"]);
     let response = curl(&["-i", &serve.url("/")]).out;
     assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
@@ -161,7 +161,7 @@ fn who_speaks_plain_http_is_told_so() {
 }
 
 #[test]
-fn a_certificate_and_another_ones_key_stop_the_start() {
+fn mismatched_key_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, _) = write_certificate(directory.path(), "a", ECDSA);
     let (_, key) = write_certificate(directory.path(), "b", ECDSA);
@@ -182,7 +182,7 @@ fn a_certificate_and_another_ones_key_stop_the_start() {
 }
 
 #[test]
-fn a_renewed_certificate_is_shown_and_no_connection_is_lost() {
+fn renewed_certificate_is_used_without_loss() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "live", ECDSA);
     let files = format!("{certificate},{key}");
@@ -252,7 +252,7 @@ fn pass_on(mut client: TcpStream, mut server: TcpStream, header: &[u8]) -> io::R
 }
 
 #[test]
-fn the_client_of_a_balancer_is_known_behind_tls() {
+fn proxy_protocol_works_with_tls() {
     let application = Application::start("app");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");

@@ -25,7 +25,7 @@ const SHOWN: [&str; 10] = [
 ];
 
 #[test]
-fn every_example_is_shown_here() {
+fn every_example_has_a_test() {
     let mut written: Vec<_> = fs::read_dir(examples())
         .expect("it is in the repository")
         .map(|entry| entry.expect("it can be listed").path())
@@ -246,7 +246,7 @@ fn one_application() {
 }
 
 #[test]
-fn a_canary() {
+fn canary() {
     let [old, new] = ["old version", "new version"].map(Application::start);
     let other = Application::start("old version");
     let example = Example::of("canary")
@@ -433,7 +433,7 @@ fn rate_limits() {
 }
 
 #[test]
-fn an_api_gateway() {
+fn api_gateway() {
     let [users, orders] = ["users", "orders"].map(Application::start);
     let more_users = Application::start("users");
     let example = Example::of("api-gateway")
@@ -484,7 +484,7 @@ fn an_api_gateway() {
 }
 
 #[test]
-fn a_laboratory() {
+fn lab() {
     let example = Example::of("lab").on_free_port("127.0.0.1:8080").start();
     example.shows("GET /?s=1k", &[], 200, &["\r\nContent-Length: 1024\r\n"]);
     example.shows("GET /?r=503", &[], 503, &[]);

@@ -69,7 +69,7 @@ impl Written {
 }
 
 #[test]
-fn a_forwarded_request_is_told_from_its_listener_to_its_server() {
+fn forwarded_request_is_explained() {
     let file = written(CONFIGURATION);
     // ali:open sesame
     let login = "Authorization: Basic YWxpOm9wZW4gc2VzYW1l";
@@ -98,7 +98,7 @@ fn a_forwarded_request_is_told_from_its_listener_to_its_server() {
 }
 
 #[test]
-fn json_is_whole_however_long_a_request_is() {
+fn json_is_complete_for_long_requests() {
     let file = written(CONFIGURATION);
     let path = format!("/{}", "a".repeat(5000));
     let said = file.explained(&[&path, "--json"]);
@@ -107,7 +107,7 @@ fn json_is_whole_however_long_a_request_is() {
 }
 
 #[test]
-fn what_is_made_here_has_its_status_and_its_reason() {
+fn own_responses_are_explained_with_status() {
     let file = written(CONFIGURATION);
     for (words, lines) in [
         (
@@ -172,7 +172,7 @@ fn what_is_made_here_has_its_status_and_its_reason() {
 }
 
 #[test]
-fn dates_of_files_are_those_of_the_day() {
+fn explanation_uses_current_file_dates() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("a.txt"), "hello").expect("it is ours");
     let root = directory.path().display();
@@ -194,7 +194,7 @@ fn dates_of_files_are_those_of_the_day() {
 }
 
 #[test]
-fn what_cannot_be_explained_is_said_with_what_to_do() {
+fn invalid_questions_are_refused_with_advice() {
     let file = written(CONFIGURATION);
     for (words, why) in [
         (
@@ -223,7 +223,7 @@ fn what_cannot_be_explained_is_said_with_what_to_do() {
 }
 
 #[test]
-fn a_server_that_runs_says_the_same_and_does_it() {
+fn running_server_explains_and_does_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("admin.sock").display().to_string();
     let text = CONFIGURATION.replace("127.0.0.1:8443", "127.0.0.1:0");
@@ -261,7 +261,7 @@ fn a_server_that_runs_says_the_same_and_does_it() {
 }
 
 #[test]
-fn a_server_that_runs_needs_none_of_its_files_to_explain() {
+fn running_server_explains_without_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a name");
     let files = [

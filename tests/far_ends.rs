@@ -242,7 +242,7 @@ fn serve_file(directory: &Path, text: &str, driver: &str) -> Serve {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn memcached_itself_answers_the_same() {
+fn responses_equal_memcacheds() {
     let directory = tempfile::tempdir().expect("a directory");
     let theirs = directory.path().join("theirs");
     let socket = theirs.to_str().expect("UTF-8");
@@ -269,7 +269,7 @@ fn memcached_itself_answers_the_same() {
 }
 
 #[test]
-fn answers_to_what_comes_together_come_together() {
+fn pipelined_commands_are_answered_together() {
     let directory = tempfile::tempdir().expect("a directory");
     for driver in drivers() {
         let text = "[[listen]]\naddress = \"127.0.0.1:0\"\nprotocol = \"memcached\"\nsynthetic = { value_bytes = 3 }";
@@ -371,7 +371,7 @@ fn an_echo_and_a_sink_need_no_file() {
 }
 
 #[test]
-fn what_anybody_may_reach_is_refused_unless_it_is_meant() {
+fn public_echo_needs_flag() {
     for (arguments, sentence) in [
         (
             &["serve", "--echo", ":0"][..],
@@ -444,7 +444,7 @@ fn a_reload_keeps_the_socket_and_what_was_counted() {
 }
 
 #[test]
-fn a_stop_ends_also_under_a_flood_and_with_open_connections() {
+fn stop_ends_under_flood() {
     for driver in drivers() {
         let serve = Serve::start(&["--echo", "127.0.0.1:0", "--threads", "1", "--io", driver]);
         let address: SocketAddr = serve.address.parse().expect("an address");
@@ -474,7 +474,7 @@ fn a_stop_ends_also_under_a_flood_and_with_open_connections() {
 }
 
 #[test]
-fn with_few_descriptors_those_who_are_idle_make_room() {
+fn idle_connections_yield_when_descriptors_are_few() {
     for driver in drivers() {
         let binary = env!("CARGO_BIN_EXE_onrush");
         let command = format!(

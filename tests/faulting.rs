@@ -98,7 +98,7 @@ fn is_told(finished: &Finished, result: &Value, code: i32, what: &str) {
 }
 
 #[test]
-fn a_server_that_drops_what_it_has_read_has_errors_of_their_own_kind() {
+fn dropped_requests_have_own_error_kind() {
     for io in drivers() {
         let url = server(|number| match number % 4 {
             3 => Fault::Close,
@@ -116,7 +116,7 @@ fn a_server_that_drops_what_it_has_read_has_errors_of_their_own_kind() {
 }
 
 #[test]
-fn a_server_that_never_responds_is_invalid_and_fails_conditions_on_errors() {
+fn silent_server_makes_run_invalid() {
     for io in drivers() {
         let url = server(|_| Fault::Silence);
         let words = ["-d", "500ms", "-c", "2", "--io", io];
@@ -129,7 +129,7 @@ fn a_server_that_never_responds_is_invalid_and_fails_conditions_on_errors() {
 }
 
 #[test]
-fn requests_that_hang_to_the_end_bound_the_percentiles() {
+fn unfinished_requests_bound_percentiles() {
     for io in drivers() {
         // 75 of 300 requests hang, each on a connection of its own.
         let url = server(|number| match number % 4 {
@@ -161,7 +161,7 @@ fn requests_that_hang_to_the_end_bound_the_percentiles() {
 }
 
 #[test]
-fn a_server_that_dies_makes_the_run_invalid_and_no_rate_is_of_the_time_behind() {
+fn dying_server_makes_run_invalid() {
     for io in drivers() {
         let url = server(|number| match number {
             ..500 => Fault::Respond,
@@ -182,7 +182,7 @@ fn a_server_that_dies_makes_the_run_invalid_and_no_rate_is_of_the_time_behind() 
 }
 
 #[test]
-fn a_generator_that_was_frozen_says_so() {
+fn stopped_generator_is_reported() {
     for (io, pace) in drivers().iter().flat_map(|io| [(io, "-R200"), (io, "-T5")]) {
         let serve = Serve::start(&["--respond", "200:hello"]);
         let directory = tempfile::tempdir().expect("a directory");
@@ -211,7 +211,7 @@ fn a_generator_that_was_frozen_says_so() {
 }
 
 #[test]
-fn a_generator_that_is_stopped_again_and_again_for_less_than_a_stall_says_so_in_a_closed_loop() {
+fn repeated_short_stops_are_reported() {
     let slice = Duration::from_millis(12);
     for io in drivers() {
         let url = server(|_| Fault::Slow);

@@ -92,7 +92,7 @@ fn shell(line: &str) -> Finished {
 }
 
 #[test]
-fn what_is_no_file_is_one_sentence_wherever_a_file_is_read() {
+fn unreadable_files_are_one_line_everywhere() {
     let place = Place::new();
     let directory = place.0.path().display().to_string();
     for (file, part) in [
@@ -129,7 +129,7 @@ fn a_file_may_come_through_a_pipe() {
 }
 
 #[test]
-fn json_on_standard_output_is_nothing_else() {
+fn json_on_standard_output_is_alone() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let url = serve.url("/");
     let finished = run_onrush(&["load", &url, "-n", "10", "--json", "-"]).on_any_machine();
@@ -179,7 +179,7 @@ fn result(place: &Place, name: &str) -> String {
 }
 
 #[test]
-fn no_output_is_an_input_or_another_output() {
+fn outputs_must_differ_from_inputs() {
     let place = Place::new();
     let a = result(&place, "a.json");
     let before = fs::read(&a).expect("a result");
@@ -227,7 +227,7 @@ fn no_output_is_an_input_or_another_output() {
 }
 
 #[test]
-fn standard_output_that_cannot_be_written_is_exit_code_1_and_a_sentence() {
+fn unwritable_standard_output_is_exit_1() {
     let place = Place::new();
     let a = result(&place, "a.json");
     let good = place.file("good.toml", "[[route]]\nrespond = { status = 200 }\n");
@@ -262,7 +262,7 @@ fn standard_output_that_cannot_be_written_is_exit_code_1_and_a_sentence() {
 }
 
 #[test]
-fn a_server_whose_standard_output_is_full_serves_and_tells_it_at_its_end() {
+fn server_with_full_standard_output_serves() {
     let line = "exec onrush serve --respond 200 --listen 127.0.0.1:0 > /dev/full";
     let program = env!("CARGO_BIN_EXE_onrush");
     let line = line.replace("onrush", program);
@@ -286,7 +286,7 @@ fn a_server_whose_standard_output_is_full_serves_and_tells_it_at_its_end() {
 }
 
 #[test]
-fn a_result_that_does_not_fit_leaves_the_one_before_it() {
+fn failed_write_keeps_old_result() {
     let place = Place::new();
     let page = place.file("page.html", "the page before it");
     let serve = Serve::start(&["--respond", "200:hello"]);
@@ -315,7 +315,7 @@ fn a_result_that_does_not_fit_leaves_the_one_before_it() {
 }
 
 #[test]
-fn memory_that_is_refused_is_a_sentence_and_no_abort() {
+fn failed_allocation_is_one_line() {
     let place = Place::new();
     let text: String = (0..400_000).map(|key| format!("k{key} = 1\n")).collect();
     let file = place.file("keys.toml", text);
@@ -331,7 +331,7 @@ fn memory_that_is_refused_is_a_sentence_and_no_abort() {
 }
 
 #[test]
-fn names_out_of_files_tell_a_terminal_nothing() {
+fn control_characters_are_replaced() {
     let place = Place::new();
     let a = result(&place, "a.json");
     let text = fs::read_to_string(&a).expect("a result");
@@ -365,7 +365,7 @@ fn names_out_of_files_tell_a_terminal_nothing() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn a_million_mistakes_are_a_screenful() {
+fn number_of_reported_mistakes_is_bounded() {
     let place = Place::new();
     let keys: String = (0..1_000_000).map(|key| format!("k{key} = 1\n")).collect();
     let fewer: String = (0..400_000).map(|key| format!("k{key} = 1\n")).collect();
@@ -390,7 +390,7 @@ fn a_million_mistakes_are_a_screenful() {
 }
 
 #[test]
-fn certificates_and_keys_that_are_not_taken_are_called_what_they_are() {
+fn wrong_certificates_and_keys_are_identified() {
     let place = Place::new();
     let openssl = |line: &str| {
         let mut command = Command::new("openssl");

@@ -7,7 +7,7 @@ use crate::program::{Serve, Totals, drivers, until};
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn onrush_forwards_to_nginx_what_curl_asks_for() {
+fn curl_through_onrush_to_nginx() {
     let nginx = Peer::nginx();
     let content: Vec<u8> = (0..3_000_000).map(|at| (at * 31 % 251) as u8).collect();
     let original = nginx.write("large.bin", &content);
@@ -49,7 +49,7 @@ fn onrush_forwards_to_nginx_what_curl_asks_for() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn ab_and_wrk_go_through_onrush_to_nginx() {
+fn ab_and_wrk_through_onrush_to_nginx() {
     let nginx = Peer::nginx();
     nginx.write("small", b"small");
     for io in drivers() {
@@ -63,7 +63,7 @@ fn ab_and_wrk_go_through_onrush_to_nginx() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn wrk_goes_through_two_onrushes_on_unix_sockets() {
+fn wrk_through_two_onrushes_on_unix_sockets() {
     let directory = tempfile::tempdir().expect("a directory");
     let unix = |name: &str| format!("unix:{}", directory.path().join(name).display());
     let last = Serve::start(&["--respond", "200:hello", "--listen", &unix("last")]);
@@ -82,7 +82,7 @@ fn wrk_goes_through_two_onrushes_on_unix_sockets() {
 }
 
 #[test]
-fn a_server_that_refuses_is_a_502_and_a_line_in_the_log() {
+fn refused_connection_is_502_and_logged() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = nobody.local_addr().expect("bound").to_string();
     drop(nobody);
@@ -121,7 +121,7 @@ fn a_group_shares_its_requests_by_weight() {
 }
 
 #[test]
-fn clients_that_vanish_leave_nothing_behind() {
+fn aborted_clients_leak_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let content = vec![b'x'; 20_000_000];
     fs::write(directory.path().join("large.bin"), content).expect("it is ours");

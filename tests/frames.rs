@@ -150,7 +150,7 @@ fn unsent(result: &Value) -> u64 {
 }
 
 #[test]
-fn every_frame_that_left_comes_and_is_counted() {
+fn every_sent_frame_is_counted() {
     let Some(machines) = Machines::new() else {
         return;
     };
@@ -204,7 +204,7 @@ fn every_frame_that_left_comes_and_is_counted() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn frames_are_datagrams_to_a_sink_with_sockets() {
+fn sink_receives_frames_on_sockets() {
     let Some(machines) = Machines::new() else {
         return;
     };
@@ -240,7 +240,7 @@ fn frames_are_datagrams_to_a_sink_with_sockets() {
 }
 
 #[test]
-fn sockets_are_spread_over_interfaces_and_each_has_its_part() {
+fn sockets_are_spread_over_interfaces() {
     let Some(machines) = Machines::new() else {
         return;
     };
@@ -268,7 +268,7 @@ fn sockets_are_spread_over_interfaces_and_each_has_its_part() {
 }
 
 #[test]
-fn what_stands_in_the_way_of_frames_is_said_before_the_run() {
+fn obstacles_to_frames_are_reported_before_run() {
     let Some(machines) = Machines::new() else {
         return;
     };

@@ -62,7 +62,7 @@ pub(crate) fn run_together(mut commands: Vec<Command>, directory: &Path) -> (Fin
 }
 
 #[test]
-fn three_parts_of_a_run_add_up_to_exactly_the_whole() {
+fn three_shards_add_up_exactly() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let directory = tempfile::tempdir().expect("a directory");
     let url = serve.url("/");
@@ -115,7 +115,7 @@ fn three_parts_of_a_run_add_up_to_exactly_the_whole() {
 }
 
 #[test]
-fn a_moment_that_has_passed_or_is_none_is_refused() {
+fn invalid_start_time_is_refused() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     for (moment, part) in [
         ("2001-01-01T00:00:00Z", "ago by this machine's clock"),
@@ -191,7 +191,7 @@ impl Drop for Machines {
 }
 
 #[test]
-fn two_machines_load_one_server_from_their_own_addresses_and_add_up() {
+fn two_machines_add_up() {
     let Some(machines) = Machines::new() else {
         return;
     };
@@ -222,7 +222,7 @@ fn two_machines_load_one_server_from_their_own_addresses_and_add_up() {
 }
 
 #[test]
-fn a_run_that_is_ended_before_its_moment_says_that_it_did_not_begin() {
+fn run_ended_before_start_time_is_reported() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let directory = tempfile::tempdir().expect("a directory");
     let file = result(directory.path(), 0);

@@ -109,7 +109,7 @@ fn all_succeeded(finished: &Finished, requests: &str) {
 }
 
 #[test]
-fn requests_under_way_when_a_file_is_read_again_go_on_without_a_goaway() {
+fn reload_sends_no_goaway() {
     for io in drivers() {
         let behind = Holding::start();
         let site = Site::forwarding(io, &behind);
@@ -129,7 +129,7 @@ fn requests_under_way_when_a_file_is_read_again_go_on_without_a_goaway() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn requests_under_way_at_an_upgrade_are_responded_to_behind_two_goaways() {
+fn upgrade_sends_two_goaways_and_responds() {
     for io in drivers() {
         let behind = Holding::start();
         let site = Site::forwarding(io, &behind);
@@ -158,7 +158,7 @@ fn requests_under_way_at_an_upgrade_are_responded_to_behind_two_goaways() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn under_load_no_stream_is_lost_by_reloads_and_no_connection_ends() {
+fn reloads_under_load_lose_no_stream() {
     const REQUESTS: &str = "60000";
     for io in drivers() {
         let site = Site::start(io, &responding("1"));
@@ -182,7 +182,7 @@ fn under_load_no_stream_is_lost_by_reloads_and_no_connection_ends() {
 }
 
 #[test]
-fn under_load_no_request_of_http_2_is_lost_by_an_upgrade() {
+fn upgrade_under_load_loses_no_http2_request() {
     const REQUESTS: u64 = 20_000;
     for io in drivers() {
         let site = Site::start(io, &responding("1"));
@@ -209,7 +209,7 @@ fn under_load_no_request_of_http_2_is_lost_by_an_upgrade() {
 /// h2load opens no new connection after a GOAWAY, and counts unsent requests as failed.
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn what_h2load_has_sent_before_an_upgrade_is_responded_to() {
+fn requests_sent_before_upgrade_get_responses() {
     for io in drivers() {
         let site = Site::start(io, &responding("1"));
         let client = site.under_load("200000");

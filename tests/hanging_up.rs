@@ -82,7 +82,7 @@ fn assert_is_reset(mut server: Client<TcpStream>) {
 }
 
 #[test]
-fn clients_that_hang_up_free_their_places_and_what_waits_for_them_is_not_sent() {
+fn aborted_clients_free_slots_and_queue_entries() {
     for io in drivers() {
         let chain = Chain::start(io);
         let working = chain.ask("/working");
@@ -113,7 +113,7 @@ fn clients_that_hang_up_free_their_places_and_what_waits_for_them_is_not_sent() 
 }
 
 #[test]
-fn a_client_that_only_ends_its_side_gets_its_response() {
+fn half_closed_client_gets_response() {
     for io in drivers() {
         let chain = Chain::start(io);
         let mut working = chain.ask("/working");
@@ -140,7 +140,7 @@ fn a_client_that_only_ends_its_side_gets_its_response() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_servers_that_work_for_nobody() {
+fn stop_does_not_wait_for_aborted_requests() {
     for io in drivers() {
         let chain = Chain::start(io);
         let working = chain.ask("/working");

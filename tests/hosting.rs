@@ -151,7 +151,7 @@ pub(crate) fn is_gone(directory: &str) {
 }
 
 #[test]
-fn roles_run_under_agents_and_come_on_one_time_line() {
+fn agents_share_one_time_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "2s", HERE, HERE);
     let out = directory.path().join("out");
@@ -172,7 +172,7 @@ fn roles_run_under_agents_and_come_on_one_time_line() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn the_end_of_a_client_on_another_host_is_looked_at() {
+fn remote_client_exit_is_checked() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "1s", HERE, HERE);
     let text = fs::read_to_string(&path).expect("it was written");
@@ -221,7 +221,7 @@ pub(crate) fn is_program(pid: u32) -> bool {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn a_run_that_is_killed_leaves_no_agents() {
+fn killed_run_leaves_no_agents() {
     let directory = tempfile::tempdir().expect("a directory");
     let (program, agents) = long_run(directory.path());
     program.signal(Signal::KILL);
@@ -233,7 +233,7 @@ fn a_run_that_is_killed_leaves_no_agents() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn a_run_that_says_nothing_any_more_is_given_up_by_its_agents() {
+fn agents_give_up_silent_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let (program, agents) = long_run(directory.path());
     program.signal(Signal::STOP);
@@ -247,7 +247,7 @@ fn a_run_that_says_nothing_any_more_is_given_up_by_its_agents() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn a_host_that_dies_ends_the_run_and_is_named() {
+fn dead_host_ends_run_and_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let (program, agents) = long_run(directory.path());
     let (pid, _) = agents[0];
@@ -429,7 +429,7 @@ impl Drop for Hosts {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn roles_run_on_hosts_of_ssh_with_settings_that_are_set_back() {
+fn ssh_hosts_run_roles_and_restore_settings() {
     let Some(hosts) = Hosts::new() else {
         return;
     };
@@ -481,7 +481,7 @@ fn roles_run_on_hosts_of_ssh_with_settings_that_are_set_back() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_host_that_is_cut_off_ends_the_run_and_has_nothing_left_of_it() {
+fn unreachable_host_ends_run_and_is_cleaned_up() {
     let Some(hosts) = Hosts::new() else {
         return;
     };
@@ -517,7 +517,7 @@ fn a_host_that_is_cut_off_ends_the_run_and_has_nothing_left_of_it() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_host_is_tuned_for_a_trial_and_as_before_behind_it() {
+fn host_is_tuned_and_restored() {
     let Some(hosts) = Hosts::new() else {
         return;
     };
@@ -551,7 +551,7 @@ fn a_host_is_tuned_for_a_trial_and_as_before_behind_it() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn what_a_killed_agent_had_set_is_set_back() {
+fn settings_of_killed_agent_are_restored() {
     let Some(hosts) = Hosts::new() else {
         return;
     };
@@ -578,7 +578,7 @@ fn what_a_killed_agent_had_set_is_set_back() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_host_that_cannot_be_used_is_one_clear_sentence() {
+fn unusable_host_is_one_line() {
     let Some(mut hosts) = Hosts::new() else {
         return;
     };

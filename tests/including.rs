@@ -99,7 +99,7 @@ fn a_check_names_the_file_of_each_mistake() {
 }
 
 #[test]
-fn a_check_says_which_files_cannot_be_included() {
+fn check_names_unreadable_includes() {
     let place = Place::new(&[
         (
             "onrush.toml",
@@ -155,7 +155,7 @@ fn a_check_warns_of_a_pattern_whose_directory_is_missing() {
 }
 
 #[test]
-fn a_reload_reads_all_files_and_names_those_that_have_changed() {
+fn reload_names_changed_files() {
     let place = Place::new(&[
         ("onrush.toml", FIRST),
         ("conf.d/b.toml", &responding("one")),
@@ -197,7 +197,7 @@ fn a_reload_reads_all_files_and_names_those_that_have_changed() {
 }
 
 #[test]
-fn files_that_come_change_and_go_are_seen_when_watched() {
+fn watch_notices_added_changed_and_removed_files() {
     let place = Place::new(&[
         ("onrush.toml", &format!("{FIRST}{}", responding("last"))),
         (
@@ -235,7 +235,7 @@ fn files_that_come_change_and_go_are_seen_when_watched() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_looked_at_for_a_while_is_watched_on() {
+fn watch_survives_unreadable_directory() {
     let place = Place::new(&[("onrush.toml", FIRST), ("real/a.toml", &responding("one"))]);
     let lead_to = |name: &str| {
         let next = place.path("next");
@@ -256,7 +256,7 @@ fn a_directory_that_cannot_be_looked_at_for_a_while_is_watched_on() {
 }
 
 #[test]
-fn a_pipe_is_not_waited_for() {
+fn include_does_not_wait_for_pipe() {
     let place = Place::new(&[("onrush.toml", FIRST)]);
     fs::create_dir_all(place.path("conf.d")).expect("it is ours");
     let pipe = place.path("conf.d/a.toml");

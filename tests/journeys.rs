@@ -114,7 +114,7 @@ fn check_counts(result: &Value) {
 }
 
 #[test]
-fn each_user_sends_its_own_values_and_the_steps_are_those_that_the_server_saw() {
+fn users_send_own_values_and_steps_are_counted() {
     for io in drivers() {
         for words in [&["broken"][..], &["broken", "close"]] {
             let shop = Shop::start(words);
@@ -179,7 +179,7 @@ fn each_user_sends_its_own_values_and_the_steps_are_those_that_the_server_saw() 
 }
 
 #[test]
-fn conditions_are_about_a_journey_a_step_or_its_checks() {
+fn conditions_select_journeys_steps_and_checks() {
     let shop = Shop::start(&["broken"]);
     let text = example();
     let step = text
@@ -205,7 +205,7 @@ fn conditions_are_about_a_journey_a_step_or_its_checks() {
 }
 
 #[test]
-fn a_condition_about_what_is_not_in_the_file_is_a_mistake_before_anything_is_sent() {
+fn unknown_step_in_condition_is_refused() {
     let shop = Shop::start(&[]);
     let file = shop.directory.path().join("shop.toml");
     fs::write(&file, example()).expect("it is ours");
@@ -279,7 +279,7 @@ fn a_condition_about_what_is_not_in_the_file_is_a_mistake_before_anything_is_sen
 }
 
 #[test]
-fn what_is_done_before_is_done_once_by_each_user_and_in_no_figure() {
+fn setup_steps_run_once_and_are_not_counted() {
     let shop = Shop::start(&[]);
     let text = example()
         .replacen("[[journey]]\nname = \"buy\"\n", "", 1)
@@ -305,7 +305,7 @@ fn what_is_done_before_is_done_once_by_each_user_and_in_no_figure() {
 }
 
 #[test]
-fn who_finds_no_user_free_is_missed() {
+fn arrivals_without_free_user_are_missed() {
     let shop = Shop::start(&[]);
     let text = example().replace("\"1ms-3ms\"", "\"1m\"");
     let (code, result) = shop.visit(&text, &["-R", "50", "-c", "2", "-d", "2s"]);
@@ -317,7 +317,7 @@ fn who_finds_no_user_free_is_missed() {
 }
 
 #[test]
-fn bodies_are_decoded_where_their_coding_is_known_and_refused_by_name_where_not() {
+fn unknown_content_codings_are_errors() {
     let shop = Shop::start(&[]);
     let accepting = |coding: &str| {
         let list = "url = \"/items\"\n";
@@ -337,7 +337,7 @@ fn bodies_are_decoded_where_their_coding_is_known_and_refused_by_name_where_not(
 }
 
 #[test]
-fn a_redirect_that_is_not_followed_is_a_response_and_one_too_many_an_error() {
+fn redirects_are_followed_up_to_limit() {
     let shop = Shop::start(&[]);
     let without = example()
         .replace("redirects = 3\n", "")
@@ -362,7 +362,7 @@ fn a_redirect_that_is_not_followed_is_a_response_and_one_too_many_an_error() {
 }
 
 #[test]
-fn a_server_that_dies_ends_the_journeys_of_those_who_are_under_way_and_loses_none() {
+fn dying_server_fails_running_journeys() {
     let shop = Shop::start(&[]);
     let path = |name: &str| shop.directory.path().join(name).display().to_string();
     let (file, json) = (path("shop.toml"), path("result.json"));
@@ -401,7 +401,7 @@ fn a_server_that_dies_ends_the_journeys_of_those_who_are_under_way_and_loses_non
 }
 
 #[test]
-fn parts_of_one_run_add_up_and_others_are_refused() {
+fn journey_shards_add_up() {
     let shop = Shop::start(&[]);
     let path = |name: &str| shop.directory.path().join(name).display().to_string();
     let (file, other) = (path("shop.toml"), path("other.toml"));
@@ -470,7 +470,7 @@ fn parts_of_one_run_add_up_and_others_are_refused() {
 }
 
 #[test]
-fn what_does_not_go_with_journeys_is_refused_by_name() {
+fn flags_incompatible_with_journeys_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("a.toml").display().to_string();
     fs::write(&file, example()).expect("it is ours");

@@ -20,7 +20,7 @@ fn json(path: &Path) -> Value {
 }
 
 #[test]
-fn a_condition_that_holds_is_exit_code_four_and_stands_in_the_result() {
+fn met_fail_condition_is_exit_4() {
     let serve = Serve::start(&["--respond", "404:hello"]);
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("result.json");
@@ -75,7 +75,7 @@ fn unreachable_target_leaves_no_older_result() {
 }
 
 #[test]
-fn a_run_ends_when_its_condition_to_stop_holds() {
+fn stop_condition_ends_run() {
     let serve = Serve::start(&["--respond", "404:hello"]);
     let url = serve.url("/");
     let finished = load(&[&url, "-d", "10m", "--stop-if", "status.4xx >= 1"]);
@@ -92,7 +92,7 @@ fn a_run_ends_when_its_condition_to_stop_holds() {
 }
 
 #[test]
-fn a_run_that_is_lost_ends_early() {
+fn hopeless_run_ends_early() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let finished = load(&[&serve.url("/"), "-d", "1h", "--fail-if", "max > 1ns"]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
@@ -160,7 +160,7 @@ fn a_result_is_written_in_every_form() {
 }
 
 #[test]
-fn results_of_generators_that_ran_together_add_up() {
+fn merged_results_add_up() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let directory = tempfile::tempdir().expect("a directory");
     let url = serve.url("/");
@@ -205,7 +205,7 @@ fn results_of_generators_that_ran_together_add_up() {
 }
 
 #[test]
-fn results_that_are_none_are_refused_with_their_name() {
+fn invalid_results_are_refused_by_name() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("no.json").display().to_string();
     let missing = load(&["merge", &path]);
@@ -226,7 +226,7 @@ fn results_that_are_none_are_refused_with_their_name() {
 }
 
 #[test]
-fn a_rate_that_does_not_exist_is_not_found() {
+fn find_max_reports_missing_rate() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("search.json");
@@ -254,7 +254,7 @@ fn a_rate_that_does_not_exist_is_not_found() {
 }
 
 #[test]
-fn a_trial_that_is_too_short_for_its_condition_is_refused() {
+fn too_short_trial_is_refused() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let finished = load(&[
         &serve.url("/"),
@@ -280,7 +280,7 @@ fn silent() -> (TcpListener, String) {
 }
 
 #[test]
-fn what_nobody_responds_to_ends_a_run_by_its_waits() {
+fn stop_condition_sees_waiting_requests() {
     for pace in [
         &["-c", "100"][..],
         &["-c", "2", "-R", "1000"],

@@ -46,7 +46,7 @@ fn is_let_in(serve: &Serve) {
 }
 
 #[test]
-fn a_place_is_given_back_however_its_request_ends() {
+fn slot_is_released_however_request_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     for driver in drivers() {

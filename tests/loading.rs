@@ -29,7 +29,7 @@ pub(crate) fn number(value: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn it_counts_what_the_server_counted() {
+fn counts_equal_the_servers() {
     for io in drivers() {
         for arguments in [
             &["-n", "1000", "-c", "7"][..],
@@ -66,7 +66,7 @@ fn it_counts_what_the_server_counted() {
 }
 
 #[test]
-fn a_run_for_a_time_misses_at_most_what_was_in_flight() {
+fn timed_run_misses_only_in_flight_requests() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let (code, result) = load(
         &serve.url("/"),
@@ -133,7 +133,7 @@ fn a_load_through_onrush_to_nginx_loses_nothing() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_server_that_keeps_ending_its_connections_costs_no_response() {
+fn closing_server_loses_no_response() {
     let nginx = Peer::nginx_keeping(7);
     for io in drivers() {
         let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
@@ -153,7 +153,7 @@ fn a_server_that_keeps_ending_its_connections_costs_no_response() {
 }
 
 #[test]
-fn a_server_that_stops_behind_a_proxy_costs_no_request_that_may_be_repeated() {
+fn stopping_server_behind_proxy_loses_no_get() {
     // Both listen on the same socket path, one after the other; in between requests are refused.
     let directory = tempfile::tempdir().expect("a directory");
     let unix = format!("unix:{}", directory.path().join("server").display());
@@ -188,7 +188,7 @@ fn a_load_over_unix_sockets_loses_nothing() {
 }
 
 #[test]
-fn responses_that_are_errors_are_counted_by_their_status() {
+fn error_responses_are_counted_by_status() {
     let serve = Serve::start(&["--respond", "503:no"]);
     let (code, result) = load(&serve.url("/"), &["-n", "10"]);
     assert_eq!(number(&result["statuses"], "503"), 10);
@@ -196,7 +196,7 @@ fn responses_that_are_errors_are_counted_by_their_status() {
 }
 
 #[test]
-fn what_is_no_response_is_an_error_and_a_run_of_nothing_else_is_invalid() {
+fn malformed_responses_are_errors() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("bound"));
     std::thread::spawn(move || {
@@ -212,7 +212,7 @@ fn what_is_no_response_is_an_error_and_a_run_of_nothing_else_is_invalid() {
 }
 
 #[test]
-fn a_target_that_refuses_or_is_not_there_is_one_sentence_and_exit_code_2() {
+fn unreachable_target_is_exit_2() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let refusing = format!("http://{}/", nobody.local_addr().expect("bound"));
     drop(nobody);
@@ -229,7 +229,7 @@ fn a_target_that_refuses_or_is_not_there_is_one_sentence_and_exit_code_2() {
 }
 
 #[test]
-fn what_makes_no_sense_is_one_sentence_and_exit_code_1() {
+fn invalid_flags_are_exit_1() {
     let url = "http://127.0.0.1:9/";
     for (arguments, part) in [
         (&["load", url, "-c", "0"][..], "out of range"),
@@ -272,7 +272,7 @@ fn more_connections_than_descriptors_are_refused_before_the_run() {
 }
 
 #[test]
-fn a_result_that_finds_no_room_is_one_sentence_and_an_exit_code() {
+fn unwritable_result_is_one_line() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let finished = run_onrush(&["load", &serve.url("/"), "-n", "10", "--json", "/dev/full"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
@@ -311,7 +311,7 @@ fn ctrl_c_ends_a_run_with_its_report() {
 }
 
 #[test]
-fn each_connection_of_a_rate_carries_one_request_and_ports_are_told() {
+fn connection_rate_sends_one_request_each() {
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         let rate = ["--connections-per-second", "200", "-n", "100", "-c", "20"];
@@ -330,7 +330,7 @@ fn each_connection_of_a_rate_carries_one_request_and_ports_are_told() {
 }
 
 #[test]
-fn prometheus_is_told_of_a_run_under_way_and_oha_and_hey_are_understood() {
+fn metrics_of_run_and_flags_of_oha_and_hey() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let url = serve.url("/");
     let words = [

@@ -41,7 +41,7 @@ fn lines(path: &Path, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn each_request_has_a_line_in_the_format_of_others_and_in_json() {
+fn log_formats_combined_and_json() {
     for io in drivers() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("access.log");
@@ -194,7 +194,7 @@ fn only_those_that_are_asked_for_have_a_line() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_is_opened_anew_and_no_line_is_lost() {
+fn rotated_log_loses_no_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, old) = (
         directory.path().join("access.log"),
@@ -266,7 +266,7 @@ fn a_full_disk_loses_lines_and_nothing_else() {
 }
 
 #[test]
-fn a_syslog_gets_messages_and_one_that_is_gone_stops_nobody() {
+fn syslog_gets_messages_and_may_be_gone() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("log");
     let (unix, udp) = (
@@ -342,7 +342,7 @@ fn fills_a_pipe(directory: &TempDir, then: impl FnOnce(&Serve)) {
 }
 
 #[test]
-fn an_output_that_nobody_reads_holds_nobody_up() {
+fn unread_log_blocks_no_request() {
     let directory = tempfile::tempdir().expect("a directory");
     fills_a_pipe(&directory, |_| {});
     // A pipe without a reader is an error, and does not block.
@@ -361,7 +361,7 @@ fn an_output_that_nobody_reads_holds_nobody_up() {
 }
 
 #[test]
-fn the_log_of_an_earlier_configuration_is_written_to_its_end_too() {
+fn log_of_earlier_configuration_is_completed() {
     let directory = tempfile::tempdir().expect("a directory");
     fills_a_pipe(&directory, |serve| {
         let text = text("access = \"access.log\"", &responding());
@@ -372,7 +372,7 @@ fn the_log_of_an_earlier_configuration_is_written_to_its_end_too() {
 }
 
 #[test]
-fn lines_go_to_standard_output_where_that_is_asked_for() {
+fn log_to_standard_output() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = "access = \"stdout\", format = \"line: {method} {status}\"";
     let serve = start(&directory, log, &responding(), &[]);

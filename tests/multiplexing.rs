@@ -59,7 +59,7 @@ fn streams_are_counted_as_nginx_counts_them() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_server_that_ends_connections_and_has_few_streams_loses_nothing() {
+fn goaway_and_few_streams_lose_nothing() {
     for io in drivers() {
         let nginx = Peer::nginx_with_http2(50, "http2_max_concurrent_streams 3;");
         let arguments = ["-n", "2000", "-c", "3", "-m", "9", "--http2", "--io", io];
@@ -73,7 +73,7 @@ fn a_server_that_ends_connections_and_has_few_streams_loses_nothing() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn h2o_counts_the_same() {
+fn counts_equal_h2os() {
     for io in drivers() {
         let Some(h2o) = Peer::h2o() else { return };
         h2o.write("small", b"hello");
@@ -93,7 +93,7 @@ fn h2o_counts_the_same() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn command_lines_of_h2load_are_taken() {
+fn h2load_command_lines_are_accepted() {
     let nginx = Peer::nginx_with_http2(1_000_000, "");
     let url = nginx.url("/");
     let line = [
@@ -139,7 +139,7 @@ fn large_responses_and_statuses_come_over_tls() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_server_that_does_not_choose_http_2_is_not_asked() {
+fn server_without_alpn_h2_gets_no_request() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "nginx", RSA);
     let nginx = Peer::nginx_with_tls(&certificate, &key, "TLSv1.3");
@@ -154,7 +154,7 @@ fn a_server_that_does_not_choose_http_2_is_not_asked() {
 }
 
 #[test]
-fn what_has_no_sense_with_http_2_is_refused_with_what_has() {
+fn flags_incompatible_with_http2_are_refused() {
     for (arguments, expected) in [
         (
             &["http://a/", "--http2=h2"][..],

@@ -31,7 +31,7 @@ fn reader(fifo: &Path) -> File {
 }
 
 #[test]
-fn what_a_file_of_requests_reads_is_not_overwritten() {
+fn files_read_by_requests_file_are_not_overwritten() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name).display().to_string();
     fs::write(path("body"), "precious").expect("it is ours");
@@ -69,7 +69,7 @@ fn what_a_file_of_requests_reads_is_not_overwritten() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_costs_no_run() {
+fn unread_pipe_costs_no_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let fifo = fifo(directory.path()).display().to_string();
     let serve = Serve::start(&["--respond", "200"]);
@@ -84,7 +84,7 @@ fn a_pipe_that_nobody_reads_costs_no_run() {
 }
 
 #[test]
-fn a_reader_that_takes_nothing_is_waited_for_until_the_first_signal() {
+fn slow_reader_is_awaited_until_signal() {
     let directory = tempfile::tempdir().expect("a directory");
     let fifo = fifo(directory.path());
     let mut reader = reader(&fifo);
@@ -111,7 +111,7 @@ fn a_reader_that_takes_nothing_is_waited_for_until_the_first_signal() {
 }
 
 #[test]
-fn two_signals_at_once_are_one_wish() {
+fn simultaneous_signals_count_as_one() {
     let directory = tempfile::tempdir().expect("a directory");
     let json = directory.path().join("result.json");
     let serve = Serve::start(&["--respond", "200"]);
@@ -130,7 +130,7 @@ fn two_signals_at_once_are_one_wish() {
 }
 
 #[test]
-fn what_cannot_be_written_is_said_and_costs_no_other_file() {
+fn unwritable_output_keeps_other_outputs() {
     let directory = tempfile::tempdir().expect("a directory");
     let csv = directory.path().join("rows.csv");
     let serve = Serve::start(&["--respond", "200"]);
@@ -156,7 +156,7 @@ fn what_cannot_be_written_is_said_and_costs_no_other_file() {
 }
 
 #[test]
-fn an_experiment_whose_results_have_no_place_is_not_measured() {
+fn unwritable_directory_stops_experiment() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("file");
     fs::write(&file, "precious").expect("it is ours");
@@ -177,7 +177,7 @@ fn an_experiment_whose_results_have_no_place_is_not_measured() {
 }
 
 #[test]
-fn an_experiment_whose_results_have_no_room_is_not_measured() {
+fn full_disk_stops_experiment() {
     let directory = tempfile::tempdir().expect("a directory");
     let out = directory.path().display().to_string();
     let script = format!(

@@ -61,7 +61,7 @@ fn respond(mut stream: TcpStream, requests: &AtomicUsize, told: &Barrier) {
 }
 
 #[test]
-fn a_proxy_that_was_stopped_delivers_what_has_come_and_blames_nobody() {
+fn paused_proxy_delivers_arrived_responses() {
     for io in drivers() {
         let ([one, other], requests, told) = servers();
         let directory = tempfile::tempdir().expect("a directory");

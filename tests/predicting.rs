@@ -19,7 +19,7 @@ const EIGHT_CPUS: &str =
     "nodes = [\"0-7\"]\napplication = \"1-7\"\n[[interface]]\nirq_cpus = \"0\"\n";
 
 #[test]
-fn a_machine_and_costs_by_hand_are_a_prediction_with_its_reasons() {
+fn prediction_from_files_has_reasons() {
     let directory = tempfile::tempdir().expect("a directory");
     let machine = file(directory.path(), "machine.toml", EIGHT_CPUS);
     let cost = file(directory.path(), "cost.toml", "application_us = 70\n");
@@ -38,7 +38,7 @@ fn a_machine_and_costs_by_hand_are_a_prediction_with_its_reasons() {
 }
 
 #[test]
-fn a_snapshot_and_this_machine_are_machines() {
+fn prediction_from_snapshot_and_this_machine() {
     let directory = tempfile::tempdir().expect("a directory");
     let snapshot = directory.path().join("snapshot.json").display().to_string();
     let taken = run_onrush(&["tune", "snapshot", "-o", &snapshot]);
@@ -62,7 +62,7 @@ fn the_model_is_checked_without_a_machine() {
 }
 
 #[test]
-fn what_cannot_be_predicted_is_said_with_what_is_expected() {
+fn invalid_prediction_input_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let good = file(directory.path(), "good.toml", "nodes = [\"0\"]\n");
     let bad = file(directory.path(), "bad.toml", "node = [\"0\"]\n");
@@ -89,7 +89,7 @@ fn what_cannot_be_predicted_is_said_with_what_is_expected() {
 }
 
 #[test]
-fn a_link_carries_what_ethernet_says() {
+fn wire_rates_follow_ethernet() {
     let finished = run_onrush(&["bench", "wire", "--rate", "10G", "--mtu", "64,1500"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(

@@ -127,7 +127,7 @@ fn ctl(process: u32, words: &[&str]) -> Finished {
 }
 
 #[test]
-fn a_file_that_the_user_may_not_read_is_forbidden_and_named_once_in_the_log() {
+fn unreadable_file_is_403_and_logged_once() {
     if !is_root() {
         return;
     }
@@ -159,7 +159,7 @@ fn a_file_that_the_user_may_not_read_is_forbidden_and_named_once_in_the_log() {
 }
 
 #[test]
-fn no_thread_keeps_roots_rights_and_reloads_and_upgrades_go_on_without() {
+fn no_thread_keeps_root_rights() {
     if !is_root() {
         return;
     }
@@ -213,7 +213,7 @@ fn no_thread_keeps_roots_rights_and_reloads_and_upgrades_go_on_without() {
 }
 
 #[test]
-fn a_key_that_only_root_reads_is_used_and_a_reload_says_what_to_do() {
+fn reload_with_root_only_key_gives_advice() {
     if !is_root() {
         return;
     }
@@ -262,7 +262,7 @@ fn a_key_that_only_root_reads_is_used_and_a_reload_says_what_to_do() {
 }
 
 #[test]
-fn files_that_the_user_may_not_look_at_are_named_once_and_no_more() {
+fn unreadable_watched_files_are_named_once() {
     if !is_root() {
         return;
     }
@@ -309,7 +309,7 @@ fn files_that_the_user_may_not_look_at_are_named_once_and_no_more() {
 }
 
 #[test]
-fn a_reload_warns_of_what_requests_will_not_get_as_the_start_does() {
+fn reload_warns_of_unreadable_files() {
     if !is_root() {
         return;
     }
@@ -333,7 +333,7 @@ fn a_reload_warns_of_what_requests_will_not_get_as_the_start_does() {
 }
 
 #[test]
-fn the_access_log_is_the_users_and_is_opened_anew_by_it() {
+fn access_log_belongs_to_user() {
     if !is_root() {
         return;
     }
@@ -396,7 +396,7 @@ fn the_access_log_is_the_users_and_is_opened_anew_by_it() {
 }
 
 #[test]
-fn only_root_and_the_user_may_use_the_admin_interface() {
+fn admin_interface_allows_root_and_user_only() {
     if !is_root() {
         return;
     }
@@ -427,7 +427,7 @@ fn only_root_and_the_user_may_use_the_admin_interface() {
 }
 
 #[test]
-fn who_is_not_root_cannot_become_somebody_else() {
+fn non_root_cannot_change_user() {
     if !is_root() || !runs_as(USER) {
         return;
     }
@@ -468,7 +468,7 @@ fn who_is_not_root_cannot_become_somebody_else() {
 }
 
 #[test]
-fn a_user_that_is_not_there_is_one_clear_sentence() {
+fn unknown_user_is_one_line() {
     for (user, part) in [
         ("no-such-user", "user no-such-user is not in /etc/passwd"),
         ("4294967294", "set one (group, or --user 4294967294:GROUP)"),
@@ -507,7 +507,7 @@ pub(crate) fn runs_as(user: u32) -> bool {
 }
 
 #[test]
-fn system_calls_that_are_given_up_stay_so_and_the_server_does_all_it_does() {
+fn seccomp_filter_stays_and_server_works() {
     for io in drivers() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("onrush.toml");

@@ -51,7 +51,7 @@ respond = { status = 404 }
 ";
 
 #[test]
-fn a_server_sees_the_source_addresses_half_of_them_each() {
+fn source_addresses_are_used_evenly() {
     for io in drivers() {
         let (serve, _kept) = serve(&format!(
             "[[listen]]\naddress = \"127.0.0.1:0\"\n{BY_CLIENT}"
@@ -77,7 +77,7 @@ fn a_server_sees_the_source_addresses_half_of_them_each() {
 }
 
 #[test]
-fn behind_the_proxy_protocol_a_server_sees_the_same() {
+fn proxy_protocol_carries_source_addresses() {
     for version in ["v1", "v2"] {
         let (serve, _kept) = serve(&format!(
             "[[listen]]\naddress = \"127.0.0.1:0\"\nproxy_protocol = true\n{BY_CLIENT}"
@@ -113,7 +113,7 @@ fn behind_the_proxy_protocol_a_server_sees_the_same() {
 }
 
 #[test]
-fn another_place_is_connected_to_with_the_url_s_host_and_name() {
+fn connect_to_keeps_host_and_sni() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = certificate(directory.path(), "a.example");
     let (serve, _kept) = serve(&format!(
@@ -148,7 +148,7 @@ fn another_place_is_connected_to_with_the_url_s_host_and_name() {
 }
 
 #[test]
-fn tls_is_spoken_as_it_is_told_to() {
+fn tls_flags_are_respected() {
     let directory = tempfile::tempdir().expect("a directory");
     let (client, key) = certificate(directory.path(), "client.example");
     let (serve, _kept) = serve(&format!(
@@ -186,7 +186,7 @@ fn tls_is_spoken_as_it_is_told_to() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_before_anything_is_sent() {
+fn invalid_connection_flags_are_refused() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let url = serve.url("/");
     for (words, part) in [

@@ -85,7 +85,7 @@ fn memory_of_earlier_configurations_is_returned() {
 }
 
 #[test]
-fn what_a_file_says_now_is_served_and_connections_stay() {
+fn reload_serves_new_file_and_keeps_connections() {
     for io in drivers() {
         let server = Reloaded::start(io, &responding("one"));
         let mut kept = server.serve.connect();
@@ -114,7 +114,7 @@ fn what_a_file_says_now_is_served_and_connections_stay() {
 }
 
 #[test]
-fn what_cannot_be_used_changes_nothing_and_is_said_with_its_place() {
+fn invalid_reload_changes_nothing() {
     let server = Reloaded::start("auto", &responding("one"));
     for (text, words) in [
         (
@@ -154,7 +154,7 @@ fn what_cannot_be_used_changes_nothing_and_is_said_with_its_place() {
 }
 
 #[test]
-fn what_was_started_without_a_file_has_nothing_to_read() {
+fn reload_without_file_does_nothing() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     serve.program.signal(Signal::HUP);
     serve
@@ -167,7 +167,7 @@ fn what_was_started_without_a_file_has_nothing_to_read() {
 }
 
 #[test]
-fn flags_stay_on_top_of_what_is_read_again() {
+fn flags_override_reloaded_file() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     fs::write(&path, responding("one")).expect("it is ours");
@@ -189,7 +189,7 @@ fn flags_stay_on_top_of_what_is_read_again() {
 }
 
 #[test]
-fn tunnels_live_on_and_addresses_come_and_go() {
+fn reload_keeps_tunnels_and_changes_addresses() {
     let application = Application::start("chat");
     for io in drivers() {
         let forwarding = |more: &str| {
@@ -222,7 +222,7 @@ fn tunnels_live_on_and_addresses_come_and_go() {
 }
 
 #[test]
-fn under_load_no_request_is_lost_by_reloads() {
+fn reloads_under_load_lose_no_request() {
     const RELOADS: usize = 30;
     for io in drivers() {
         let server = Reloaded::start(io, &responding("1"));
@@ -254,7 +254,7 @@ fn under_load_no_request_is_lost_by_reloads() {
 }
 
 #[test]
-fn a_file_that_is_watched_is_read_again_when_it_has_changed() {
+fn watched_file_is_reloaded() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     let users = directory.path().join("users");
@@ -307,7 +307,7 @@ fn memory(serve: &Serve) -> u64 {
 }
 
 #[test]
-fn reloads_leave_nothing_behind() {
+fn reloads_leak_nothing() {
     const RELOADS: usize = 300;
     for io in drivers() {
         let text = |number: usize| {

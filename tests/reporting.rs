@@ -144,7 +144,7 @@ fn at(url: &str, words: &[&str]) -> Vec<String> {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn clients_of_others_report_what_the_server_counted() {
+fn foreign_clients_report_servers_counts() {
     for (results, program, words) in CLIENTS {
         if !are_here(&[program]) {
             continue;
@@ -160,7 +160,7 @@ fn clients_of_others_report_what_the_server_counted() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn vegeta_reports_what_the_server_counted() {
+fn vegeta_reports_servers_counts() {
     if !are_here(&["vegeta", "sh"]) {
         return;
     }
@@ -173,7 +173,7 @@ fn vegeta_reports_what_the_server_counted() {
 }
 
 #[test]
-fn ours_in_the_form_of_others_is_read_as_theirs() {
+fn emulated_reports_are_parsed_as_originals() {
     for (results, words) in OURS {
         agrees(results, |url| {
             let words = at(url, words);

@@ -46,7 +46,7 @@ fn curl_gets_the_fixed_response() {
 }
 
 #[test]
-fn curl_sends_bodies_that_nobody_wants_and_gets_its_response() {
+fn curl_sends_unread_bodies() {
     let directory = site();
     let large = directory.path().join("large.bin").display().to_string();
     let serve = Serve::start(&["--respond", "200:hello"]);
@@ -145,7 +145,7 @@ fn curl_gets_synthetic_responses() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn ab_keeps_its_connections_alive() {
+fn ab_uses_keep_alive() {
     let directory = site();
     let fixed = Serve::start(&["--respond", "200:hello"]);
     let files = Serve::start(&[&directory.path().display().to_string()]);
@@ -158,7 +158,7 @@ fn ab_keeps_its_connections_alive() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn wrk_gets_nothing_but_right_responses() {
+fn wrk_gets_correct_responses() {
     let directory = site();
     for io in drivers() {
         let fixed = Serve::start(&["--respond", "200:hello", "--io", io]);
@@ -176,7 +176,7 @@ fn wrk_gets_nothing_but_right_responses() {
 }
 
 #[test]
-fn every_address_that_was_asked_for_responds() {
+fn all_listen_addresses_respond() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("socket");
     let unix = format!("unix:{}", socket.display());
@@ -218,7 +218,7 @@ fn every_address_that_was_asked_for_responds() {
 }
 
 #[test]
-fn a_file_says_who_responds_to_what() {
+fn routes_of_file_respond() {
     let directory = site();
     let path = directory.path().join("onrush.toml");
     let text = format!(
@@ -273,7 +273,7 @@ respond = {{ status = 308, headers = {{ Location = "/new" }} }}
 }
 
 #[test]
-fn a_pipeline_gets_its_responses_in_order_and_in_full() {
+fn pipelined_responses_are_in_order() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let requests = "GET / HTTP/1.1\r\nHost: h\r\n\r\n".repeat(5000);
     let response = serve.connect().exchange(requests.as_bytes());
@@ -282,7 +282,7 @@ fn a_pipeline_gets_its_responses_in_order_and_in_full() {
 }
 
 #[test]
-fn who_lets_others_wait_is_left_and_nobody_else_notices() {
+fn slow_client_is_dropped() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");

@@ -167,7 +167,7 @@ fn whole(address: &str, request: &str) -> Vec<u8> {
 }
 
 #[test]
-fn protocol_buffers_say_what_the_text_says() {
+fn protobuf_equals_text() {
     let server = Scraped::start();
     server.use_all();
     server.ask("/", 100);
@@ -260,7 +260,7 @@ fn protocol_buffers_say_what_the_text_says() {
 }
 
 #[test]
-fn what_it_took_to_send_requests_on_is_counted() {
+fn forwarding_costs_are_counted() {
     let server = Scraped::start();
     server.use_all();
     let families = families(&server.scrape(PROTOBUF));
@@ -339,7 +339,7 @@ fn what_it_took_to_send_requests_on_is_counted() {
 }
 
 #[test]
-fn times_of_a_server_are_to_the_first_and_to_the_last_byte() {
+fn server_times_to_first_and_last_byte() {
     for io in drivers() {
         let application = Holding::start();
         let text = format!(
@@ -389,7 +389,7 @@ fn times_of_a_server_are_to_the_first_and_to_the_last_byte() {
 }
 
 #[test]
-fn what_leads_to_one_address_is_one_series() {
+fn servers_with_one_address_share_series() {
     let application = Holding::start();
     let port = application.address.rsplit_once(':').expect("a port").1;
     let text = format!(
@@ -560,7 +560,7 @@ impl Prometheus {
 }
 
 #[test]
-fn prometheus_reads_native_histograms_as_the_server_has_them() {
+fn prometheus_reads_native_histograms() {
     let server = Scraped::start();
     let Some(prometheus) = Prometheus::start(&server, Scrapes::Native) else {
         return;
@@ -662,7 +662,7 @@ fn without_comparison(expression: &str) -> &str {
 }
 
 #[test]
-fn what_examples_ask_of_prometheus_has_series() {
+fn example_queries_return_series() {
     let server = Scraped::start();
     for scrapes in [Scrapes::Classic, Scrapes::Native] {
         let Some(prometheus) = Prometheus::start(&server, scrapes) else {
@@ -704,7 +704,7 @@ fn what_examples_ask_of_prometheus_has_series() {
 }
 
 #[test]
-fn the_dashboard_is_one_that_grafana_imports() {
+fn dashboard_is_importable() {
     let text =
         fs::read_to_string(root().join("examples/grafana/onrush.json")).expect("it is there");
     let dashboard: Value = serde_json::from_str(&text).expect("JSON");
@@ -753,7 +753,7 @@ fn the_dashboard_is_one_that_grafana_imports() {
 }
 
 #[test]
-fn promtool_finds_nothing_to_say() {
+fn promtool_accepts_rules_and_metrics() {
     if Command::new("promtool").arg("--version").output().is_err() {
         eprintln!(
             "skipped: there is no promtool (Debian's package is prometheus; make prometheus)"

@@ -101,7 +101,7 @@ fn responses(received: &str) -> usize {
 }
 
 #[test]
-fn no_attempt_gets_two_responses_from_a_server() {
+fn smuggling_attempts_get_one_response_from_server() {
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         for attempt in ATTEMPTS {
@@ -114,7 +114,7 @@ fn no_attempt_gets_two_responses_from_a_server() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn no_attempt_gets_two_responses_through_a_proxy_nor_a_second_request_to_nginx() {
+fn smuggling_attempts_get_one_response_through_proxy() {
     let nginx = Peer::nginx();
     let serve = Serve::start(&["--forward", &nginx.server()]);
     let mut well = 0;

@@ -25,7 +25,7 @@ fn said_refusing(finished: Finished) -> String {
 }
 
 #[test]
-fn the_start_says_what_is_served_where_on_which_cores_and_how() {
+fn start_up_lines_describe_server() {
     let serve = Serve::start(&["--respond", "200:hello", "--threads", "1", "--io", "epoll"]);
     let lines: Vec<&str> = serve.greeting.lines().collect();
     assert_eq!(lines[0], "onrush serves status 200 with 5 bytes");
@@ -62,7 +62,7 @@ fn the_start_says_what_is_served_where_on_which_cores_and_how() {
 }
 
 #[test]
-fn the_start_says_how_connections_get_to_cores() {
+fn start_up_lines_describe_accept_mode() {
     let said = |arguments: &[&str]| {
         let serve = Serve::start(&[&["--respond", "200"], arguments].concat());
         let mut lines = serve.greeting.lines();
@@ -113,7 +113,7 @@ fn an_address_in_use_is_refused() {
 }
 
 #[test]
-fn a_start_that_fails_leaves_nothing_behind() {
+fn failed_start_leaves_no_socket() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("bound").to_string();
     let directory = tempfile::tempdir().expect("a directory");
@@ -124,7 +124,7 @@ fn a_start_that_fails_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_unix_socket_is_taken_over_from_a_server_that_was_killed_but_not_from_one_that_lives() {
+fn unix_socket_of_killed_server_is_taken_over() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("socket");
     let unix = format!("unix:{}", socket.display());
@@ -145,7 +145,7 @@ fn a_unix_socket_is_taken_over_from_a_server_that_was_killed_but_not_from_one_th
 }
 
 #[test]
-fn a_server_that_was_killed_can_be_started_again_at_once() {
+fn killed_server_restarts_at_once() {
     for io in drivers() {
         let first = Serve::start(&["--respond", "200:hello", "--io", io]);
         let address = first.address.clone();
@@ -158,7 +158,7 @@ fn a_server_that_was_killed_can_be_started_again_at_once() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused() {
+fn invalid_content_is_refused() {
     for (arguments, part) in [
         (
             &["/nonexistent"][..],
@@ -217,7 +217,7 @@ fn what_cannot_be_served_is_refused() {
 }
 
 #[test]
-fn flags_that_do_not_exist_or_fit_are_usage_errors() {
+fn unknown_flags_are_usage_errors() {
     for (arguments, part) in [
         (&["serve", "--forwrad", "x"][..], "--forward"),
         (
@@ -243,7 +243,7 @@ fn flags_that_do_not_exist_or_fit_are_usage_errors() {
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_exit_0() {
     for arguments in [
         &["--help"][..],
         &["--version"],
@@ -263,7 +263,7 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
-fn a_mistake_in_a_file_is_named_with_its_place() {
+fn mistakes_are_reported_with_position() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     let path_text = path.display().to_string();
@@ -305,7 +305,7 @@ fn a_mistake_in_a_file_is_named_with_its_place() {
 }
 
 #[test]
-fn files_that_a_configuration_names_are_looked_at_before_anything_starts() {
+fn configured_files_are_checked_at_start() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     let place = directory.path().display().to_string();
@@ -356,7 +356,7 @@ fn certificates() -> tempfile::TempDir {
 }
 
 #[test]
-fn what_is_wrong_with_a_certificate_has_its_place_in_the_file() {
+fn certificate_errors_have_position() {
     let directory = certificates();
     let path = directory.path().join("onrush.toml");
     let path_text = path.display().to_string();
@@ -432,7 +432,7 @@ fn what_is_wrong_with_a_certificate_has_its_place_in_the_file() {
 }
 
 #[test]
-fn all_that_is_wrong_with_certificates_is_said_at_once() {
+fn all_certificate_errors_are_reported() {
     let directory = certificates();
     let path = directory.path().join("onrush.toml");
     let pair = |name: &str| format!("certificate = \"{name}.pem\", key = \"{name}.key\"");
@@ -457,7 +457,7 @@ fn all_that_is_wrong_with_certificates_is_said_at_once() {
 }
 
 #[test]
-fn a_certificate_that_has_expired_is_a_warning_with_its_place() {
+fn expired_certificate_is_a_warning() {
     let directory = certificates();
     let path = directory.path().join("onrush.toml");
     let text = "[[listen]]\naddress = \"127.0.0.1:0\"\n\
@@ -476,7 +476,7 @@ fn a_certificate_that_has_expired_is_a_warning_with_its_place() {
 }
 
 #[test]
-fn what_flags_name_has_no_place_in_the_file() {
+fn errors_of_flags_have_no_position() {
     let directory = certificates();
     let path = directory.path().join("onrush.toml");
     fs::write(
@@ -547,7 +547,7 @@ fn serve_within_64_files(arguments: &[&str]) -> Serve {
 const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
 #[test]
-fn a_proxy_with_few_descriptors_serves_many_clients_one_after_the_other() {
+fn few_descriptors_serve_many_clients_in_turn() {
     for io in drivers() {
         let server = Serve::start(&["--respond", "200:hello"]);
         let proxy = serve_within_64_files(&["--forward", &server.url("/"), "--io", io]);
@@ -583,7 +583,7 @@ fn a_proxy_with_few_descriptors_serves_many_clients_one_after_the_other() {
 }
 
 #[test]
-fn clients_that_do_nothing_give_way_where_descriptors_are_few() {
+fn idle_clients_yield_when_descriptors_are_few() {
     for io in drivers() {
         let serve = serve_within_64_files(&["--respond", "200:hello", "--io", io]);
         let mut clients: Vec<_> = (0..100).map(|_| serve.connect()).collect();
@@ -602,7 +602,7 @@ fn clients_that_do_nothing_give_way_where_descriptors_are_few() {
 }
 
 #[test]
-fn a_server_out_of_descriptors_says_so_and_goes_on_when_there_are_some_again() {
+fn server_recovers_from_descriptor_exhaustion() {
     for io in drivers() {
         let mut command = Command::new("prlimit");
         command.args(["--nofile=40:40", env!("CARGO_BIN_EXE_onrush")]);
@@ -627,7 +627,7 @@ fn a_server_out_of_descriptors_says_so_and_goes_on_when_there_are_some_again() {
 }
 
 #[test]
-fn a_server_whose_output_nobody_reads_serves_on() {
+fn server_with_closed_output_serves() {
     let mut command = onrush(&[
         "serve",
         "--forward",
@@ -659,7 +659,7 @@ fn a_server_whose_output_nobody_reads_serves_on() {
 }
 
 #[test]
-fn a_server_whose_full_output_nobody_reads_ends() {
+fn server_with_full_output_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("socket");
     let (_reader, output) = std::io::pipe().expect("a pipe");
@@ -679,7 +679,7 @@ fn a_server_whose_full_output_nobody_reads_ends() {
 }
 
 #[test]
-fn a_driver_that_is_asked_for_is_taken() {
+fn requested_driver_is_used() {
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         assert!(

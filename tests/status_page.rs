@@ -17,7 +17,7 @@ fn response(address: &str, path: &str, fields: &str) -> String {
 }
 
 #[test]
-fn the_page_is_open_and_its_data_is_not() {
+fn page_is_public_and_data_needs_token() {
     let directory = tempfile::tempdir().expect("a directory");
     let token = directory.path().join("token");
     fs::write(&token, TOKEN).expect("it is ours");

@@ -64,7 +64,7 @@ fn stop_under_load(serve: Serve, signal: Signal) -> (Totals, u64) {
 }
 
 #[test]
-fn a_server_that_stops_under_load_loses_no_response() {
+fn server_stop_under_load_loses_no_response() {
     for io in drivers() {
         for signal in [Signal::INT, Signal::TERM, Signal::QUIT] {
             let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
@@ -80,7 +80,7 @@ fn a_server_that_stops_under_load_loses_no_response() {
 }
 
 #[test]
-fn a_proxy_that_stops_under_load_loses_no_response() {
+fn proxy_stop_under_load_loses_no_response() {
     for io in drivers() {
         let server = Serve::start(&["--respond", "200:hello"]);
         let proxy = Serve::start(&["--forward", &server.url("/"), "--io", io]);
@@ -92,7 +92,7 @@ fn a_proxy_that_stops_under_load_loses_no_response() {
 }
 
 #[test]
-fn whoever_has_connected_before_the_stop_gets_a_response() {
+fn clients_connected_before_stop_get_responses() {
     for io in drivers() {
         // The server waits for handshakes only where clients may be remote.
         let serve = Serve::start(&[
@@ -126,7 +126,7 @@ fn whoever_has_connected_before_the_stop_gets_a_response() {
 }
 
 #[test]
-fn requests_of_idle_connections_that_came_while_the_server_was_frozen_get_responses() {
+fn requests_during_pause_get_responses() {
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         let mut clients: Vec<_> = (0..50).map(|_| serve.connect()).collect();
@@ -156,7 +156,7 @@ fn requests_of_idle_connections_that_came_while_the_server_was_frozen_get_respon
 }
 
 #[test]
-fn while_a_server_finishes_its_unix_socket_is_free_for_the_next_one() {
+fn draining_server_frees_unix_socket() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("socket");
     let listen = format!("unix:{}", path.display());
@@ -181,7 +181,7 @@ fn while_a_server_finishes_its_unix_socket_is_free_for_the_next_one() {
 }
 
 #[test]
-fn signals_that_other_servers_know_end_nothing() {
+fn foreign_reload_signals_are_harmless() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     for (signal, words) in [
         (Signal::HUP, "SIGHUP: nothing was done"),
@@ -199,7 +199,7 @@ fn signals_that_other_servers_know_end_nothing() {
 }
 
 #[test]
-fn idle_clients_do_not_delay_the_end() {
+fn idle_clients_do_not_delay_stop() {
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         let mut clients: Vec<_> = (0..50).map(|_| serve.connect()).collect();
@@ -221,7 +221,7 @@ fn idle_clients_do_not_delay_the_end() {
 }
 
 #[test]
-fn a_request_in_flight_gets_its_response_before_the_end() {
+fn in_flight_request_gets_response() {
     let (listener, address) = silent_server();
     let serve = Serve::start(&["--forward", &address]);
     let mut client = serve.connect();
@@ -247,7 +247,7 @@ fn a_request_in_flight_gets_its_response_before_the_end() {
 }
 
 #[test]
-fn a_second_signal_ends_what_the_first_one_waits_for() {
+fn second_signal_ends_drain() {
     // Connections to servers that requests share belong to no client, and are not counted among those cut off.
     let kinds = ["", "protocol = \"h2\""];
     for (io, kind) in drivers().iter().flat_map(|io| kinds.map(|kind| (io, kind))) {
@@ -279,7 +279,7 @@ fn a_second_signal_ends_what_the_first_one_waits_for() {
 }
 
 #[test]
-fn what_takes_longer_than_the_drain_time_is_cut_off_and_counted() {
+fn drain_timeout_cuts_off_and_counts() {
     let directory = tempfile::tempdir().expect("a directory");
     let (listener, address) = silent_server();
     let path = directory.path().join("onrush.toml");
@@ -310,7 +310,7 @@ fn silent_server() -> (TcpListener, String) {
 }
 
 #[test]
-fn a_log_that_nobody_reads_holds_up_no_request_and_no_stop() {
+fn unread_error_log_blocks_nothing() {
     for io in drivers() {
         let (_reader, mut writer) = std::io::pipe().expect("a pipe");
         // The capacity of a pipe (pipe(7)): the first log line does not fit.
@@ -330,7 +330,7 @@ fn a_log_that_nobody_reads_holds_up_no_request_and_no_stop() {
 }
 
 #[test]
-fn a_server_whose_output_is_full_hears_signals_and_ends() {
+fn server_with_full_output_handles_signals() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("socket");
     let (_reader, mut writer) = std::io::pipe().expect("a pipe");

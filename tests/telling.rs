@@ -31,7 +31,7 @@ fn kinds(events: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn what_happens_to_servers_is_told_and_kept_with_them() {
+fn server_events_are_recorded() {
     for io in drivers() {
         let (application, dead) = (Application::start("one"), unused_address());
         let server = Administered::start(io, &with_a_dead_server(&application, &dead));
@@ -136,7 +136,7 @@ fn events_are_followed_until_the_server_ends() {
 }
 
 #[test]
-fn who_follows_is_told_when_the_server_was_killed() {
+fn follower_ends_when_server_is_killed() {
     let server = Administered::start("auto", &responding("one"));
     let address = format!("unix:{}", server.socket.display());
     let words = ["ctl", "--address", &address, "events", "--follow"];
@@ -151,7 +151,7 @@ fn who_follows_is_told_when_the_server_was_killed() {
 }
 
 #[test]
-fn the_error_log_says_as_much_as_is_wanted_as_text_or_json() {
+fn error_log_level_and_format() {
     let server = Administered::start("auto", &responding("one"));
     assert_eq!(server.ctl(&["log", "level"]).out, "info\n");
     let refused = server.ctl(&["log", "level", "loud"]);
@@ -199,7 +199,7 @@ fn the_error_log_says_as_much_as_is_wanted_as_text_or_json() {
 }
 
 #[test]
-fn who_follows_and_does_not_read_is_left_behind() {
+fn slow_follower_is_dropped() {
     let server = Administered::start("auto", &responding("one"));
     let mut silent = server.client();
     silent
@@ -221,7 +221,7 @@ fn who_follows_and_does_not_read_is_left_behind() {
 }
 
 #[test]
-fn what_is_said_of_a_bad_file_shows_none_of_its_lines() {
+fn error_log_shows_no_lines_of_file() {
     let server = Administered::start("auto", &responding("one"));
     let bad = "[[route]]\nresponse_headers = { set = { X-Key = \"TOPSECRET\", Content-Length = \"1\" } }\nsynthetic = true\n";
     fs::write(&server.path, whole(&server.socket, bad)).expect("it is ours");
@@ -242,7 +242,7 @@ fn what_is_said_of_a_bad_file_shows_none_of_its_lines() {
 }
 
 #[test]
-fn who_follows_leaves_room_for_others() {
+fn followers_are_limited() {
     let server = Administered::start("auto", &responding("one"));
     let follow = |path: &str| {
         let mut client = server.client();

@@ -334,7 +334,7 @@ const STRANGE: [Manner; 10] = [
 ];
 
 #[test]
-fn how_the_collector_is_is_no_business_of_requests() {
+fn failing_collector_does_not_affect_requests() {
     const REQUESTS: u64 = 1_000;
     let dead = "127.0.0.1:1".to_owned();
     let nowhere = "no-such-host.invalid:4318".to_owned();
@@ -362,7 +362,7 @@ fn how_the_collector_is_is_no_business_of_requests() {
 }
 
 #[test]
-fn what_is_whole_but_for_its_end_was_taken_and_what_is_refused_is_counted() {
+fn accepted_and_refused_spans_are_counted() {
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf";
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n";
     // partial_success { rejected_spans: 1, error_message: "old" }
@@ -394,7 +394,7 @@ fn what_is_whole_but_for_its_end_was_taken_and_what_is_refused_is_counted() {
 }
 
 #[test]
-fn a_collector_that_comes_back_gets_what_was_kept() {
+fn recovered_collector_gets_kept_spans() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
     drop(listener);
@@ -418,7 +418,7 @@ fn a_collector_that_comes_back_gets_what_was_kept() {
 }
 
 #[test]
-fn traces_come_and_go_by_a_reload_and_the_last_ones_by_the_end() {
+fn reload_and_stop_flush_traces() {
     let collector = Collector::start(TAKES);
     let server = Administered::start("epoll", &responding("one"));
     let mut client = server.serve.connect();

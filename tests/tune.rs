@@ -42,7 +42,7 @@ fn cloud() -> Machine {
 }
 
 #[test]
-fn a_plan_of_a_snapshot_is_the_plan_of_its_machine() {
+fn plan_of_snapshot_equals_plan_of_machine() {
     let root = cloud().write();
     let snapshot = root.path().join("machine.json");
     let saved = onrush(&[
@@ -65,7 +65,7 @@ fn a_plan_of_a_snapshot_is_the_plan_of_its_machine() {
 }
 
 #[test]
-fn a_plan_as_a_script_does_what_it_proposes() {
+fn script_applies_plan() {
     let root = cloud().write();
     let script = onrush(&["plan", "--root", path(root.path()), "--script"]);
     let script = text(&script.stdout).replace(" /", &format!(" {}/", path(root.path())));
@@ -84,7 +84,7 @@ fn a_plan_as_a_script_does_what_it_proposes() {
 }
 
 #[test]
-fn the_limits_of_a_process_are_among_the_notes() {
+fn notes_contain_process_limits() {
     let root = cloud().write();
     let limits = root.path().join("proc/77/limits");
     fs::create_dir_all(limits.parent().expect("a directory")).expect("a directory");
@@ -104,7 +104,7 @@ fn the_limits_of_a_process_are_among_the_notes() {
 }
 
 #[test]
-fn what_cannot_be_planned_says_why() {
+fn invalid_plans_are_refused() {
     let root = cloud().write();
     let nothing = tempfile::tempdir().expect("a directory");
     for (arguments, expected) in [
@@ -138,7 +138,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn what_was_applied_is_shown_drifts_and_is_undone() {
+fn applied_changes_are_shown_and_reverted() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -179,7 +179,7 @@ fn what_was_applied_is_shown_drifts_and_is_undone() {
 }
 
 #[test]
-fn what_is_not_confirmed_is_undone() {
+fn unconfirmed_changes_are_undone() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -190,7 +190,7 @@ fn what_is_not_confirmed_is_undone() {
 }
 
 #[test]
-fn what_is_not_confirmed_is_undone_whoever_has_stopped_reading() {
+fn unconfirmed_changes_are_undone_with_closed_output() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let before = fs::read_to_string(root.path().join("proc/sys/net/core/somaxconn")).expect("read");
@@ -215,7 +215,7 @@ fn what_is_not_confirmed_is_undone_whoever_has_stopped_reading() {
 }
 
 #[test]
-fn what_was_applied_to_stay_outlasts_what_is_applied_for_a_while() {
+fn permanent_changes_outlast_temporary_ones() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let setting = root.path().join("proc/sys/net/ipv4/tcp_tw_reuse");
@@ -256,7 +256,7 @@ fn what_was_applied_to_stay_outlasts_what_is_applied_for_a_while() {
 }
 
 #[test]
-fn a_command_is_told_to_end_with_all_that_it_started() {
+fn command_ends_with_its_children() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let file = root.path().join("number");
@@ -283,7 +283,7 @@ fn a_command_is_told_to_end_with_all_that_it_started() {
 }
 
 #[test]
-fn a_second_apply_has_nothing_to_do_and_nothing_to_confirm() {
+fn second_apply_changes_nothing() {
     let root = Machine::new(1, 8, 1).write();
     let place = path(root.path()).to_owned();
     assert!(onrush(&["apply", "--root", &place]).status.success());
@@ -314,7 +314,7 @@ fn a_second_apply_has_nothing_to_do_and_nothing_to_confirm() {
 }
 
 #[test]
-fn a_damaged_journal_is_undone_as_far_as_it_can_be_read() {
+fn damaged_journal_is_undone_where_readable() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -362,7 +362,7 @@ fn a_damaged_journal_is_undone_as_far_as_it_can_be_read() {
 }
 
 #[test]
-fn how_long_it_is_applied_for_is_checked_before_anything_is_changed() {
+fn duration_is_checked_before_changes() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -395,7 +395,7 @@ fn how_long_it_is_applied_for_is_checked_before_anything_is_changed() {
 }
 
 #[test]
-fn what_is_confirmed_in_time_stays() {
+fn confirmed_changes_stay() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let child = Command::new(env!("CARGO_BIN_EXE_onrush"))
@@ -420,7 +420,7 @@ fn what_is_confirmed_in_time_stays() {
 }
 
 #[test]
-fn changes_for_a_command_last_as_long_as_it_runs() {
+fn changes_last_until_command_ends() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -441,7 +441,7 @@ fn changes_for_a_command_last_as_long_as_it_runs() {
 }
 
 #[test]
-fn for_short_waits_cpus_are_kept_awake_while_a_command_runs() {
+fn latency_goal_keeps_cpus_awake() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     fs::create_dir(root.path().join("dev")).expect("a directory");
@@ -554,7 +554,7 @@ fn a_machine_is_shown_diagnosed_and_searched() {
 }
 
 #[test]
-fn a_process_is_diagnosed_and_shown_where_it_runs() {
+fn process_is_diagnosed_and_shown() {
     // This process: it has threads, and a listening socket.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let own = std::process::id().to_string();
@@ -639,7 +639,7 @@ fn an_allowance_that_was_exceeded_is_diagnosed_from_a_snapshot() {
 
 /// On the machine that runs the tests: recommended settings exist, and no limit is lowered.
 #[test]
-fn settings_that_are_recommended_here_exist_and_are_not_lowered() {
+fn recommended_settings_exist_and_are_not_lowered() {
     for (goal, role) in [
         ("throughput", "server"),
         ("latency", "proxy"),
@@ -671,7 +671,7 @@ fn settings_that_are_recommended_here_exist_and_are_not_lowered() {
 }
 
 #[test]
-fn who_may_not_change_anything_is_told_the_capability_and_shown_the_plan() {
+fn unprivileged_apply_names_capability() {
     let directory = tempfile::tempdir().expect("a directory");
     let everybody = fs::Permissions::from_mode(0o755);
     fs::set_permissions(directory.path(), everybody).expect("permitted");
@@ -702,7 +702,7 @@ fn who_may_not_change_anything_is_told_the_capability_and_shown_the_plan() {
 }
 
 #[test]
-fn ctrl_c_ends_a_search_with_what_was_there() {
+fn ctrl_c_restores_settings_of_search() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let steering = root.path().join("sys/class/net/eth0/queues/rx-0/rps_cpus");

@@ -27,7 +27,7 @@ pub(super) fn in_own_mounts(script: &str) -> Option<Output> {
 }
 
 #[test]
-fn what_lasts_for_a_while_is_undone_when_its_journal_is_read_only_by_then() {
+fn temporary_changes_are_undone_with_read_only_journal() {
     let root = cloud().write();
     let place = path(root.path());
     fs::create_dir_all(root.path().join("run")).expect("a directory");
@@ -55,7 +55,7 @@ fn what_lasts_for_a_while_is_undone_when_its_journal_is_read_only_by_then() {
 }
 
 #[test]
-fn a_full_disk_leaves_neither_half_a_plan_nor_an_empty_journal() {
+fn full_disk_leaves_no_partial_plan() {
     let many = ["eth1", "eth2", "eth3", "eth4", "eth5", "eth6"];
     let machine = many.into_iter().fold(cloud(), |machine, name| {
         machine.with(name, Kind::Ixgbevf, -1, 4, 16)
@@ -87,7 +87,7 @@ fn a_full_disk_leaves_neither_half_a_plan_nor_an_empty_journal() {
 }
 
 #[test]
-fn what_lasts_for_a_while_is_undone_when_its_journal_has_gone() {
+fn temporary_changes_are_undone_without_journal() {
     let root = cloud().write();
     let place = path(root.path());
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -110,7 +110,7 @@ fn what_lasts_for_a_while_is_undone_when_its_journal_has_gone() {
 }
 
 #[test]
-fn what_others_have_undone_is_said_and_what_they_have_applied_stays() {
+fn foreign_changes_stay() {
     let root = cloud().write();
     let place = path(root.path());
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -178,7 +178,7 @@ fn killed_apply_is_undone_by_the_process_that_watches_it() {
 }
 
 #[test]
-fn killed_apply_is_told_by_status_and_undone_by_the_next_start() {
+fn killed_apply_is_undone_by_next_start() {
     for (verb, code, expected) in [
         (
             "status",
@@ -224,7 +224,7 @@ fn killed_apply_is_told_by_status_and_undone_by_the_next_start() {
 }
 
 #[test]
-fn an_empty_journal_is_damaged_and_not_nothing_to_revert() {
+fn empty_journal_is_damaged() {
     let root = cloud().write();
     let place = path(root.path());
     let journal = root.path().join("run/onrush-tune.journal");
@@ -250,7 +250,7 @@ fn an_empty_journal_is_damaged_and_not_nothing_to_revert() {
 }
 
 #[test]
-fn an_earlier_run_is_not_undone_by_one_that_the_journal_has_no_room_for() {
+fn unrecorded_run_keeps_earlier_run() {
     let root = cloud().write();
     let place = path(root.path());
     fs::create_dir_all(root.path().join("run")).expect("a directory");
@@ -273,7 +273,7 @@ fn an_earlier_run_is_not_undone_by_one_that_the_journal_has_no_room_for() {
 }
 
 #[test]
-fn a_run_without_changes_that_is_over_keeps_nothing_from_being_undone() {
+fn run_without_changes_is_forgotten() {
     let root = cloud().write();
     let place = path(root.path());
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -285,7 +285,7 @@ fn a_run_without_changes_that_is_over_keeps_nothing_from_being_undone() {
 }
 
 #[test]
-fn a_command_that_a_signal_ends_is_told_apart_and_json_stays_one_document() {
+fn signalled_command_is_reported_in_json() {
     let root = cloud().write();
     let place = path(root.path());
     let killed = onrush(&["apply", "--root", place, "--json", "--for", "kill -9 $$"]);
@@ -297,7 +297,7 @@ fn a_command_that_a_signal_ends_is_told_apart_and_json_stays_one_document() {
 }
 
 #[test]
-fn a_process_that_is_not_there_is_said_before_anything_is_read_of_it() {
+fn missing_process_is_reported_first() {
     let root = cloud().write();
     let place = path(root.path());
     let file = root.path().join("machine.json");

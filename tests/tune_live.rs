@@ -68,7 +68,7 @@ impl Namespace {
 }
 
 #[test]
-fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
+fn remote_session_interface_needs_guard() {
     let Some(namespace) = Namespace::with_veth("session") else {
         return;
     };
@@ -142,7 +142,7 @@ fn the_interface_of_a_remote_session_is_changed_with_a_guard_only() {
 }
 
 #[test]
-fn counters_of_a_live_driver_are_in_the_snapshot() {
+fn snapshot_has_driver_counters() {
     let Some(namespace) = Namespace::with_veth("counters") else {
         return;
     };
@@ -157,7 +157,7 @@ fn counters_of_a_live_driver_are_in_the_snapshot() {
 }
 
 #[test]
-fn a_live_interface_is_changed_read_back_and_restored() {
+fn interface_is_changed_and_restored() {
     let Some(namespace) = Namespace::with_veth("apply") else {
         return;
     };
@@ -265,7 +265,7 @@ fn a_live_interface_is_changed_read_back_and_restored() {
 }
 
 #[test]
-fn a_renamed_interface_gets_its_settings_back_and_another_with_its_name_does_not() {
+fn renamed_interface_is_restored() {
     let Some(namespace) = Namespace::with_veth("renamed") else {
         return;
     };
@@ -319,7 +319,7 @@ fn a_renamed_interface_gets_its_settings_back_and_another_with_its_name_does_not
 }
 
 #[test]
-fn what_reaches_beyond_a_network_namespace_is_said() {
+fn machine_wide_changes_are_reported() {
     let Some(namespace) = Namespace::with_veth("beyond") else {
         return;
     };
@@ -351,7 +351,7 @@ fn what_reaches_beyond_a_network_namespace_is_said() {
 const NUMBERS_MAX: usize = 64;
 
 #[test]
-fn a_journal_of_a_dead_namespace_is_not_taken_for_that_of_a_new_one() {
+fn journal_of_dead_namespace_is_ignored() {
     if let Err(error) = onrush_engine::network_namespace_cookie() {
         eprintln!("skipped: this kernel does not tell namespaces apart (Linux 5.14 does): {error}");
         return;
@@ -388,7 +388,7 @@ fn a_journal_of_a_dead_namespace_is_not_taken_for_that_of_a_new_one() {
 }
 
 #[test]
-fn a_plan_of_two_network_namespaces_says_so() {
+fn plan_reports_two_network_namespaces() {
     let Some(namespace) = Namespace::with_veth("mixed") else {
         return;
     };
@@ -453,7 +453,7 @@ const STEERED: &str = "steered() { all=0; while read -r _ _ _ _ _ _ _ _ _ steere
                        </proc/net/softnet_stat; echo $all; }";
 
 #[test]
-fn a_live_search_keeps_the_steering_that_the_kernel_is_seen_to_do() {
+fn search_keeps_effective_steering() {
     let (Some(namespace), Some(peer)) = (
         Namespace::with_veth("search"),
         Namespace::after("search-peer", &[]),
@@ -513,7 +513,7 @@ fn a_live_search_keeps_the_steering_that_the_kernel_is_seen_to_do() {
 }
 
 #[test]
-fn a_live_search_moves_a_program_and_revert_moves_it_back() {
+fn search_moves_program_and_revert_restores_it() {
     let Some(namespace) = Namespace::with_veth("threads") else {
         return;
     };
@@ -588,7 +588,7 @@ fn a_live_search_moves_a_program_and_revert_moves_it_back() {
 }
 
 #[test]
-fn what_a_read_only_file_system_refuses_is_reported_and_the_rest_is_done() {
+fn read_only_file_system_is_reported() {
     let Some(namespace) = Namespace::with_veth("read-only") else {
         return;
     };

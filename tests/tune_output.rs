@@ -13,7 +13,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn a_snapshot_that_does_not_fit_leaves_the_old_one() {
+fn failed_snapshot_keeps_old_one() {
     let root = cloud().write();
     let place = path(root.path());
     let disk = tempfile::tempdir().expect("a directory");
@@ -37,7 +37,7 @@ fn a_snapshot_that_does_not_fit_leaves_the_old_one() {
 }
 
 #[test]
-fn the_files_of_persist_are_whole_or_what_they_were() {
+fn persist_writes_atomically() {
     let root = cloud().write();
     let place = path(root.path());
     fs::create_dir_all(root.path().join("etc/sysctl.d")).expect("a directory");
@@ -56,7 +56,7 @@ fn the_files_of_persist_are_whole_or_what_they_were() {
 }
 
 #[test]
-fn no_output_goes_over_what_is_read() {
+fn outputs_never_overwrite_inputs() {
     let root = cloud().write();
     let directory = tempfile::tempdir().expect("a directory");
     let file = |name: &str| directory.path().join(name);
@@ -82,7 +82,7 @@ fn no_output_goes_over_what_is_read() {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_and_a_device_that_is_full_are_a_sentence() {
+fn unwritable_outputs_are_one_line() {
     let root = cloud().write();
     let place = path(root.path());
     let fifo = root.path().join("fifo");
@@ -109,7 +109,7 @@ fn a_pipe_that_nobody_reads_and_a_device_that_is_full_are_a_sentence() {
 }
 
 #[test]
-fn standard_output_that_takes_nothing_is_said_and_keeps_nothing_from_being_done() {
+fn unwritable_standard_output_is_reported() {
     let root = cloud().write();
     let place = path(root.path());
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");

@@ -128,7 +128,7 @@ impl Drop for Tenth {
 }
 
 #[test]
-fn the_quota_above_a_process_is_found_by_its_number() {
+fn quota_of_process_is_found() {
     let Some(group) = Tenth::new() else {
         eprintln!(
             "skipped: no control group with a quota can be made here; it takes root and a writable cgroup mount"

@@ -11,7 +11,7 @@ use crate::peer::{Peer, Secured, python};
 use crate::program::{Client, Program, Serve, drivers};
 
 #[test]
-fn a_conversation_over_websocket_goes_through() {
+fn websocket_tunnel() {
     let application = Application::start("chat");
     for io in drivers() {
         let serve = Serve::start(&["--forward", &application.address, "--io", io]);
@@ -27,7 +27,7 @@ fn a_conversation_over_websocket_goes_through() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_conversation_over_websocket_goes_through_haproxy_and_several_of_us() {
+fn websocket_tunnel_through_haproxy_and_onrushes() {
     let application = Application::start("chat");
     let last = Serve::start(&["--forward", &application.address]);
     let middle = Peer::haproxy(&last.address);
@@ -38,7 +38,7 @@ fn a_conversation_over_websocket_goes_through_haproxy_and_several_of_us() {
 }
 
 #[test]
-fn a_conversation_over_websocket_goes_through_tls() {
+fn websocket_tunnel_over_tls() {
     let application = Application::start("chat");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
@@ -95,7 +95,7 @@ impl Others {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_conversation_over_websocket_goes_through_http_2() {
+fn websocket_tunnel_over_http2() {
     let Some(others) = Others::new() else {
         return;
     };
@@ -114,7 +114,7 @@ fn a_conversation_over_websocket_goes_through_http_2() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_conversation_over_websocket_goes_through_http_2_between_two_of_us() {
+fn websocket_tunnel_over_http2_between_onrushes() {
     let Some(others) = Others::new() else {
         return;
     };
@@ -146,7 +146,7 @@ fn a_conversation_over_websocket_goes_through_http_2_between_two_of_us() {
 }
 
 #[test]
-fn a_request_in_a_loop_is_stopped() {
+fn request_loop_is_detected() {
     let directory = tempfile::tempdir().expect("a directory");
     let itself = format!("unix:{}", directory.path().join("socket").display());
     let serve = Serve::start(&["--forward", &itself, "--listen", &itself]);

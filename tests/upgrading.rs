@@ -63,7 +63,7 @@ impl Drop for Next {
 }
 
 #[test]
-fn the_next_process_reads_the_files_that_are_included_by_then() {
+fn upgrade_reads_current_includes() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     let first = "include = \"sites/*.toml\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = { status = 200, body = \"last\" }\n";
@@ -81,7 +81,7 @@ fn the_next_process_reads_the_files_that_are_included_by_then() {
 }
 
 #[test]
-fn the_next_process_serves_what_the_file_says_and_the_last_one_ends() {
+fn upgrade_serves_current_file() {
     for io in drivers() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("onrush.toml");
@@ -138,7 +138,7 @@ fn the_next_process_serves_what_the_file_says_and_the_last_one_ends() {
 }
 
 #[test]
-fn a_next_process_that_cannot_serve_changes_nothing() {
+fn failed_upgrade_changes_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     let text = "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nrespond = { status = 200, body = \"one\" }\n";
@@ -179,7 +179,7 @@ fn a_next_process_that_cannot_serve_changes_nothing() {
 }
 
 #[test]
-fn under_load_no_request_is_lost_by_upgrades() {
+fn upgrades_under_load_lose_no_request() {
     const UPGRADES: usize = 3;
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
@@ -240,7 +240,7 @@ fn under_load_no_request_is_lost_by_upgrades() {
 }
 
 #[test]
-fn tunnels_of_the_last_process_live_as_long_as_it_may_finish() {
+fn tunnels_of_old_process_live_until_drain() {
     let application = Application::start("chat");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
@@ -271,7 +271,7 @@ fn tunnels_of_the_last_process_live_as_long_as_it_may_finish() {
 }
 
 #[test]
-fn a_replaced_program_is_the_one_that_is_started() {
+fn upgrade_starts_replaced_program() {
     let directory = tempfile::tempdir().expect("a directory");
     // Before anything is started: a program that is open for writing cannot be started.
     let copy = directory.path().join("copy");
@@ -294,7 +294,7 @@ fn a_replaced_program_is_the_one_that_is_started() {
 }
 
 #[test]
-fn a_service_manager_is_told_what_happens() {
+fn service_manager_is_notified() {
     let directory = tempfile::tempdir().expect("a directory");
     let manager = directory.path().join("notify");
     let manager_socket = UnixDatagram::bind(&manager).expect("it is free");
@@ -334,7 +334,7 @@ fn a_service_manager_is_told_what_happens() {
 }
 
 #[test]
-fn a_watchdog_hears_of_cores_that_go_on_also_behind_an_upgrade() {
+fn watchdog_notifications_survive_upgrade() {
     let directory = tempfile::tempdir().expect("a directory");
     let manager = directory.path().join("notify");
     let socket = UnixDatagram::bind(&manager).expect("it is free");
@@ -390,7 +390,7 @@ fn replace(program: &Path, by: impl AsRef<Path>) {
 }
 
 #[test]
-fn a_next_process_that_hangs_ends_with_the_last_one() {
+fn hung_successor_ends_with_old_process() {
     let directory = tempfile::tempdir().expect("a directory");
     let words = ["--respond", "200:hello", "--listen", "127.0.0.1:0"];
     let (serve, program) = replaceable(directory.path(), &words);
@@ -408,7 +408,7 @@ fn a_next_process_that_hangs_ends_with_the_last_one() {
 }
 
 #[test]
-fn a_reload_that_is_asked_for_during_an_upgrade_is_done_by_who_serves_then() {
+fn reload_during_upgrade_is_done_by_survivor() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     let text = |body: &str| {

@@ -116,7 +116,7 @@ const IN_A_ROW: &str = "babaa";
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn servers_that_fail_are_out_as_in_nginx_or_a_note_announces_the_difference() {
+fn failing_servers_are_ejected_as_in_nginx() {
     let directory = tempfile::tempdir().expect("a directory");
     let port = free_port();
     let (a, b) = (Application::start("a"), Application::start("b"));
@@ -200,7 +200,7 @@ fn half_closed(port: u16, server: &Holding) -> (TcpStream, TcpStream) {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn half_closed_tunnels_end_after_the_time_of_the_server_side() {
+fn half_closed_tunnels_end_after_server_fin() {
     let server = Holding::start();
     // The tunnel with client-fin opens first and has the shorter timeout, but it must outlive the other.
     let sites = ["timeout client-fin 1s", "timeout server-fin 2s"].map(|line| {

@@ -69,7 +69,7 @@ fn shown(status: &str, body: &str) -> String {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn hosts_are_found_in_targets_and_over_http2() {
+fn hosts_come_from_targets_and_http2() {
     let directory = tempfile::tempdir().expect("a directory");
     let (port, port_of_http2) = (free_port(), free_port());
     let servers = SERVERS.map(|(name, lines)| {

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tests_of_a_file_begin_with_their_module() {
+    fn unit_tests_begin_at_their_module() {
         assert_eq!(lines_before_tests("a\n#[cfg(test)]\nmod tests {\n}"), 1);
         assert_eq!(
             lines_before_tests("a\n#[cfg(test)]\n#[rustfmt::skip]\nmod tests {\n}"),

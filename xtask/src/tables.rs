@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_there_is_replaced_by_what_was_measured() {
+    fn tables_are_replaced_by_measured_rows() {
         let text =
             "before\n<!-- table: runs/a/summary.md -->\nold\n<!-- end of table -->\nbehind\n";
         let filled = fill(text).expect("a file");
@@ -99,14 +99,14 @@ mod tests {
     }
 
     #[test]
-    fn only_the_rows_that_are_wished() {
+    fn rows_are_selected_by_prefix() {
         let text = "<!-- table: runs/a/summary.md: forw -->\n<!-- end of table -->\n";
         let filled = fill(text).expect("a file");
         assert!(filled.contains("| forwarding | 2 |") && !filled.contains("files"));
     }
 
     #[test]
-    fn what_cannot_be_filled_is_said_with_its_line() {
+    fn errors_have_line_numbers() {
         for (text, what) in [
             (
                 "\n<!-- table: runs/b/summary.md -->\n<!-- end of table -->\n",

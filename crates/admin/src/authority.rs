@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_long_and_visible() {
+    fn token_needs_length_and_visible_ascii() {
         for wrong in [
             "",
             "0123456789abcde",
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_token_is_let_in_and_nobody_else() {
+    fn token_is_required() {
         assert_eq!(
             outcome(
                 &format!("Authorization: Bearer {TOKEN}\r\n"),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_sites_are_refused_whatever_they_have() {
+    fn cross_site_requests_are_refused() {
         for fields in [
             "Origin: http://evil.example\r\n",
             "Origin: null\r\n",

@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn response_that_arrives_byte_by_byte_ends_with_the_deadline() {
+    fn slow_response_hits_deadline() {
         for identified in [0, 1] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let place = Place::Tcp(listener.local_addr().unwrap(), None);

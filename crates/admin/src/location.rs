@@ -182,7 +182,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_directory_is_ones_own_or_not_used() {
+    fn foreign_directory_is_refused() {
         let base = tempfile::tempdir().expect("a directory");
         let path = base.path().join("onrush");
         own(&path).expect("it can be made");
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_are_told_by_their_numbers() {
+    fn sockets_are_found_by_process_id() {
         let base = tempfile::tempdir().expect("a directory");
         for name in ["7.sock", "x.sock", "8", "9.sock"] {
             fs::write(base.path().join(name), "").expect("it is ours");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_processes_that_are_gone_have_left_is_removed() {
+    fn only_stale_sockets_are_removed() {
         let base = tempfile::tempdir().expect("a directory");
         let mut child = process::Command::new("true").spawn().expect("it is there");
         let gone = child.id();

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_parameters_takes_none() {
+    fn unexpected_parameters_are_refused() {
         let takes = |path: &str, query: &str| check_parameters(&request(path, query)).is_ok();
         for (path, query, is_taken) in [
             ("/v1/profile", "", true),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_with_another_key_is_none() {
+    fn body_with_other_keys_is_refused() {
         let level = |body: &str| only(body.as_bytes(), "level");
         assert_eq!(level("{\"level\": \"info\"}"), Some("info".into()));
         for wrong in [

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_add_up_and_the_cpu_time_of_waits_is_what_no_other_work_has_used() {
+    fn profiles_are_summed_over_cores() {
         let cores = [
             core(
                 0,

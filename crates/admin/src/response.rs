@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_response_says_how_long_it_is() {
+    fn response_has_content_length() {
         let response = Response::error(401, "no").with("WWW-Authenticate", "Bearer");
         let text = String::from_utf8(response.bytes(Extent::Whole, Then::Close)).expect("ASCII");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head");

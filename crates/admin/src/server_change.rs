@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wanted_of_a_server_is_read_whole_or_not_at_all() {
+    fn invalid_server_changes_are_refused() {
         let read = |text: &str| changes(text.as_bytes());
         let place = || ("app".to_owned(), "10.0.0.1:80".to_owned());
         let both =

@@ -5,7 +5,7 @@
 //! pointer and keyboard (`data-hover`, read by `script.js`).
 //!
 //! `area.rs` draws stacked areas, `heat.rs` heat maps, `dot_plot.rs` dot plots of rounds, `hover.rs` the values for
-//! pointer and keyboard; `file.rs` extracts charts as standalone files.
+//! pointer and keyboard; `standalone.rs` extracts charts as standalone files.
 //!
 //! # Invariants
 //!

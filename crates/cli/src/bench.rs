@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_not_there_may_be_a_verb() {
+    fn missing_file_may_be_a_subcommand() {
         for (name, verb) in [
             ("comapre", "compare"),
             ("histroy", "history"),

@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn each_command_takes_the_options_of_all() {
+    fn commands_accept_global_options() {
         let mut command = Args::augment_args(Command::new("ctl"));
         command.build();
         assert!(command.get_subcommands().count() > 10);

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_a_terminal_nothing() {
+    fn control_characters_are_replaced() {
         let mut out = Out::standard();
         assert_eq!(
             out.shown("a\u{1b}[31m\tb\r\u{9b}c\u{202e}ü\n"),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_an_end_however_it_comes() {
+    fn long_lines_are_truncated() {
         let mut out = Out::standard();
         let mut shown = String::new();
         for _ in 0..10 {

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn listen_addresses_in_all_their_forms() {
+    fn listen_addresses_are_parsed() {
         let not = |text: &str| {
             format!(
                 "error: {text:?} is not an address to listen on: expected an IP address and a port such as \"0.0.0.0:80\", \"[::]:80\" or \":80\", or \"unix:/run/onrush.sock\""
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn server_addresses_in_all_their_forms() {
+    fn server_addresses_are_parsed() {
         let not = |text: &str| {
             format!(
                 "error: {text:?} is not a server: expected one such as \"10.0.0.1:8000\", \"app.example.com:8000\" or \"unix:/run/app.sock\""
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_whether_tls_is_spoken() {
+    fn url_scheme_selects_tls() {
         for (text, tls) in [("http://a:1", false), ("a:1", false), ("HTTPS://a", true)] {
             assert_eq!(parse_server_url(text).map(|url| url.tls), Ok(tls), "{text}");
         }

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anchored_expressions_end_at_another_beginning() {
+    fn anchored_regex_dies_on_other_prefix() {
         for (pattern, beginning, wanted) in [
             ("^/admin(/|$)", "/", true),
             ("^/admin(/|$)", "/admin/x", true),

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_the_same_is_no_change() {
+    fn equal_values_are_no_change() {
         let before = "threads = 2 # two\n[timeouts]\nclient_idle = \"60s\"\nheaders = '10s'\n";
         let after = "threads = 2\ntimeouts = { headers = \"10s\", client_idle = \"60s\" }\n";
         assert!(said(before, after).is_empty());
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_come_and_go_are_named() {
+    fn added_and_removed_servers_are_named() {
         let before = "[upstream.app]\nservers = [\"a:1\", \"b:1\", \"c:1\"]";
         let after = "[upstream.app]\nservers = [\"b:1\", \"c:1\", \"d:1\"]";
         assert_eq!(
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_put_in_front_is_one_change() {
+    fn prepended_route_is_one_change() {
         let route = |path: &str, status: u16| {
             format!("[[route]]\nwhen.path = \"{path}\"\nrespond.status = {status}\n")
         };
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_kind_is_a_change() {
+    fn changed_type_is_a_change() {
         assert_eq!(said("a = 1", "a = [1]"), ["a: changed"]);
         assert_eq!(said("a = 1", "a = true"), ["a: 1 -> true"]);
         assert_eq!(

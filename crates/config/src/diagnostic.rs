@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_shows_its_line_and_underlines_its_place() {
+    fn excerpt_is_underlined() {
         assert_eq!(
             shown("a = 1\nbc = 22\n", 11..13),
             "a.toml:2:6: wrong\n    2 | bc = 22\n      |      ^^"
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_at_the_end_of_the_text_has_a_place_too() {
+    fn diagnostic_at_end_has_place() {
         assert_eq!(shown("", 0..0), "a.toml:1:1: wrong\n    1 | \n      | ^");
         assert_eq!(
             shown("a\n", 9..12),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_come_in_the_order_of_the_text_and_end_after_a_screenful() {
+    fn errors_are_ordered_and_bounded() {
         let text = "x\n".repeat(100);
         let sources = Sources::of(text, "a".into());
         let mut findings = Findings::new(&sources);
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_errors_take_the_memory_and_the_messages_of_a_screenful() {
+    fn million_errors_use_bounded_memory() {
         let text = "x\n".repeat(1000);
         let sources = Sources::of(text, "a".into());
         let mut findings = Findings::new(&sources);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_file_are_cut_within_a_message() {
+    fn long_quotes_are_shortened() {
         let long = format!("\\\"{}", "x".repeat(1_000_000));
         let message = fit(&format!(
             "unknown key {long:?} in {:?}; nearest: \"a\"",

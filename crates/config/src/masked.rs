@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_that_may_be_secrets_are_hidden_and_nothing_else() {
+    fn only_secrets_are_masked() {
         let text = r#"# A site.
 io = "epoll"
 [[route]]

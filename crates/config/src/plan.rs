@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_one_liner_listens_on_the_loopback_unless_told_otherwise() {
+    fn one_liner_defaults_to_loopback() {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         assert_eq!(
             plan.listen,

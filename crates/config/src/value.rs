@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_to_accept_have_names() {
+    fn accept_modes_have_names() {
         check(
             parse_accept,
             &[
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers_have_a_nearest_name() {
+    fn misspelt_driver_gets_suggestion() {
         check(
             parse_io,
             &[
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_counts_per_time_that_may_come_at_once() {
+    fn rates_have_count_period_and_burst() {
         let not = |text: &str| {
             format!(
                 "error: {text:?} is not a rate: expected requests per second, minute or hour, such as \"100/s\", \"1k/m\" or \"10/h\""

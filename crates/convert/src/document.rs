@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_reads_as_people_write_it() {
+    fn section_is_written_as_toml() {
         let mut section = Section::upstream("a b");
         section.comments.push("from\nthere".to_owned());
         section.put("servers", Value::texts(["127.0.0.1:1", "a\"b"]));

@@ -337,7 +337,7 @@ proptest! {
     })]
 
     #[test]
-    fn arbitrary_bytes_are_no_surprise(bytes in vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in vec(any::<u8>(), 0..200)) {
         checks::nginx_any(&bytes);
         checks::haproxy_any(&bytes);
     }
@@ -359,7 +359,7 @@ proptest! {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn what_has_no_end_has_a_bound() {
+fn endless_input_hits_a_limit() {
     for text in [
         "a {".repeat(100_000),
         "include x;".to_owned(),

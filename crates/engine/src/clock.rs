@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_of_the_wall_clock_is_bounded() {
+    fn clock_errors_are_bounded() {
         let Some(discipline) = discipline() else {
             return eprintln!("skipped: adjtimex(2) is forbidden here");
         };

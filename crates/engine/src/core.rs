@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_waiting_for_the_end_leaves_nothing_behind() {
+    fn dropped_stop_wait_leaves_no_waiter() {
         for core in cores() {
             let mut context = Context::from_waker(Waker::noop());
             let mut kept = core.stopped();
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_may_take_as_long_as_it_likes_to_stop_stops_when_it_is_done() {
+    fn unlimited_drain_ends_with_last_task() {
         for core in cores() {
             core.stop(Duration::MAX);
             let finishing = core.clone();

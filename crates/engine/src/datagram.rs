@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_the_kernel_refuses_to_make_are_sent_one_by_one() {
+    fn segmentation_falls_back_to_engine() {
         for core in [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok()) {
             let Some(core) = core else { continue };
             let done = std::rc::Rc::new(Cell::new(false));

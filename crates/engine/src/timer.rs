@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_expires_at_its_tick_and_not_before() {
+    fn timer_expires_at_its_tick() {
         for tick in [
             1, 63, 64, 65, 4095, 4096, 4097, 262_143, 262_144, 20_000_000,
         ] {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_in_the_past_expires_at_the_next_tick() {
+    fn past_timer_expires_at_next_tick() {
         let mut wheel = Wheel::new(at(1000));
         wheel.insert(at(3), ());
         let mut expired = Vec::new();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_beyond_the_wheel_expires_at_its_end_and_never_at_once() {
+    fn far_timer_expires_at_wheel_end() {
         for begin in [0, 5, 1 << 30, (1 << 36) - 1] {
             for tick in [TICKS_MAX + 1, u64::MAX >> TICK_SHIFT] {
                 let mut wheel = Wheel::new(at(begin));
@@ -294,7 +294,7 @@ mod tests {
     proptest! {
         /// Compares the wheel with a sorted list.
         #[test]
-        fn any_order_of_inserts_cancels_and_jumps_expires_what_a_sorted_list_would(
+        fn wheel_matches_sorted_list(
             steps in prop::collection::vec((0u8..4, near_or_far()), 1..200)
         ) {
             let mut now = 5_000;

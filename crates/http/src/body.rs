@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_that_pass_unseen_count_as_those_that_were_looked_at() {
+    fn forwarded_bytes_count() {
         let mut body = BodyReader::new(Framing::Length(10));
         assert_eq!(body.skip(b"123", &Limits::DEFAULT), Ok(3));
         body.pass_unseen(5);
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no more passes")]
-    fn of_a_body_in_chunks_nothing_passes_unseen() {
+    fn chunked_body_cannot_be_counted() {
         BodyReader::new(Framing::Chunked).pass_unseen(1);
     }
 }

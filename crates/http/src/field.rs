@@ -31,7 +31,7 @@ impl<'b> HeaderSlots<'b> {
     #[inline]
     pub fn hold(&mut self, fields: impl IntoIterator<Item = Header<'b>>) -> &[Header<'b>] {
         let fields = fields.into_iter();
-        // `hold_few` initializes all N entries, so it gets the smallest N that suffices.
+        // `store_fixed` initializes all N entries, so it gets the smallest N that suffices.
         match fields.size_hint().1 {
             Some(..=8) => self.store_fixed::<8>(fields),
             Some(9..=16) => self.store_fixed::<16>(fields),

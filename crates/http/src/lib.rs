@@ -18,7 +18,7 @@
 //! writes heads. `flaw.rs` describes an invalid head for the log. `headers/` has one file for each field that routes,
 //! responses and proxies inspect; `proxy_protocol.rs` parses and writes the header that may precede the first message.
 //! In `http2/`, `connection.rs` is one end of a connection, on top of `frame.rs`, `hpack.rs`, `settings.rs`, `flow.rs`
-//! (windows), `stream.rs` (open streams and their order, see `priority.rs`) and `guard.rs` (limits on floods).
+//! (windows), `stream.rs` (open streams and their order, see `priority.rs`) and `flood_guard.rs` (limits on floods).
 //! `message.rs` converts between decoded fields and the heads of HTTP/1.
 //!
 //! # Invariants
@@ -30,7 +30,7 @@
 //!   reads the same message.
 //! - HTTP/2 data is never copied or stored here: received data is returned as a range of the input, and the sender
 //!   appends its data to a frame header. Only a field block that arrives in several pieces is joined.
-//! - A block is encoded or decoded again only if it may differ from the last (`hpack/repeated.rs`, `hpack/decoded.rs`).
+//! - A block is encoded or decoded again only if it may differ from the last (`hpack/encoded_cache.rs`, `hpack/block_cache.rs`).
 #![forbid(unsafe_code)]
 
 pub mod body;

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_does_not_fit_says_so_at_any_size() {
+    fn overflow_is_reported_at_any_size() {
         let wanted = b"GET / HTTP/1.1\r\nA: b\r\nConnection: close\r\n\r\n";
         for room in 0..=wanted.len() {
             let mut out = vec![0; room];

@@ -206,7 +206,7 @@ pub const STALLED_SHARE_INVALID: f64 = 0.05;
 /// Share of all requests that failed or had no response at the end: one in a hundred decides the 99th percentile.
 pub const INCOMPLETE_SHARE_SUSPECT: f64 = 0.01;
 
-/// See [`UNANSWERED_SHARE_SUSPECT`]; with one in ten missing, the 90th percentile is unknown.
+/// See [`INCOMPLETE_SHARE_SUSPECT`]; with one in ten missing, the 90th percentile is unknown.
 pub const INCOMPLETE_SHARE_INVALID: f64 = 0.10;
 
 /// Share of failed requests beyond which not even the median is known. A smaller share is reported by the exit code for

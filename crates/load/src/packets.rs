@@ -10,7 +10,7 @@
 //! Pace, end of the run, histograms and searches are shared with the rest of this crate, which sends requests.
 //!
 //! A flow sends by its own schedule and matches echoes by sequence number, so a lost datagram delays no other. The
-//! target reports its counters before and after the run (`inquiry.rs`). `account.rs` attributes losses by the counters
+//! target reports its counters before and after the run (`report_request.rs`). `loss.rs` attributes losses by the counters
 //! of both ends; `path.rs` binds sockets to interfaces; `frames.rs` sends frames that bypass the flow's socket.
 
 mod counts;

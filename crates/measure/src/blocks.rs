@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_shares_are_as_sure_as_independence_and_no_surer() {
+    fn equal_shares_equal_independent_requests() {
         let block = Block {
             below: 50,
             count: 100,
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_blocks_and_a_share_of_all_say_nothing() {
+    fn too_few_blocks_give_none() {
         let block = |below, count| Block { below, count };
         assert_eq!(effective_count(&[block(1, 2); 5]), None);
         let mut with_empty = [block(1, 2); 7];

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_disturbs_both_of_a_pair_cancels_out_of_its_ratio() {
+    fn common_disturbance_cancels_out() {
         let pairs = [(80.0, 100.0), (160.0, 200.0), (40.0, 50.0)];
         let ratios = Ratios::of(&pairs, 0.95).expect("three rounds");
         assert_eq!((ratios.rounds.median, ratios.rounds.spread), (0.8, 0.0));

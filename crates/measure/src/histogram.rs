@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn values_above_an_hour_saturate_are_counted_and_still_show_in_the_maximum() {
+    fn values_above_an_hour_saturate() {
         let of_two = Histogram::from_iter([10, VALUE_MAX_NS * 2]);
         assert_eq!(
             (of_two.count(), of_two.saturated(), of_two.max()),
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spectrum_comes_nearer_to_all_values_in_halving_steps_and_ends_with_the_largest() {
+    fn spectrum_halves_distance_and_ends_at_max() {
         let of_thousand = Histogram::from_iter(1..=1000);
         let steps: Vec<Step> = of_thousand.spectrum(2).collect();
         let shares: Vec<f64> = steps.iter().map(|step| step.share).collect();

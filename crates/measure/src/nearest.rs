@@ -27,7 +27,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn a_slip_of_the_finger_finds_its_word_and_another_word_does_not() {
+    fn typos_are_corrected() {
         let long = "forward".repeat(100_000);
         let known = ["host", "path", "respond", "files", "synthetic", "forward"];
         for (word, expected) in [

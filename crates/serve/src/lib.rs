@@ -27,7 +27,7 @@
 //! `worker.rs` is the state of a core across configurations, `site.rs` one configuration prepared for one core, and
 //! `site/service.rs` both together. `connection.rs` is an HTTP/1 connection; `connection/http2.rs` takes over if the
 //! client uses HTTP/2. `exchange.rs` is one request from its head to its record: `exchange/downstream.rs` is its client
-//! and `exchange/reply.rs` its response, each with one file per protocol. `dispatch/chosen.rs` chooses the response;
+//! and `exchange/reply.rs` its response, each with one file per protocol. `dispatch/route_action.rs` chooses the response;
 //! `respond/` and `proxy/` provide it. `observe/` counts, logs and traces; `server/inspector.rs` reads the results from
 //! other threads. `testing/harness.rs` runs one core with a server, clients and servers for tests, on every driver.
 //!

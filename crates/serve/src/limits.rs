@@ -121,7 +121,7 @@ pub(crate) const FILE_IN_MEMORY_MAX: usize = 16 * 1024;
 /// with the previous limit. Heads and names take 1 KiB each; up to three compressed forms of each may be added.
 pub(crate) const FILES_MAX: usize = 4096;
 
-/// Cached files above [`FILE_HELD_MAX`], each with an open descriptor; fewer if the descriptor limit is low.
+/// Cached files above [`FILE_IN_MEMORY_MAX`], each with an open descriptor; fewer if the descriptor limit is low.
 pub(crate) const FILES_OPEN_MAX: usize = 256;
 
 /// Largest error page in bytes, kept in memory by each core; ten times a typical page with style and an image.

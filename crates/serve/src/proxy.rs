@@ -3,7 +3,7 @@
 //! `forward.rs` sends a request to a server and relays the response. `group.rs` is a group of servers as one core sees
 //! it, `balance.rs` its load balancing, and `endpoints.rs` the part of a group that all cores share. A request is
 //! carried by a lease (`lease.rs`): a connection from `pool.rs`, or a stream of `multiplexed.rs`. Neither knows
-//! clients, sites or exchanges. Requests that wait for capacity are in one queue per core (`queue.rs`); `line.rs`
+//! clients, sites or exchanges. Requests that wait for capacity are in one queue per core (`queue.rs`); `wait_queue.rs`
 //! orders the queues of all cores. `ejection/` is passive health checking, `health.rs` and `check.rs` are active
 //! checks. `rewrite.rs` writes heads, `upload.rs` and `download.rs` stream bodies, and `stream/` does both for HTTP/2
 //! streams. `tunnel.rs` relays bytes after a protocol upgrade.

@@ -98,7 +98,7 @@ mod tests {
     use rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
 
     #[test]
-    fn every_suite_that_can_be_spoken_has_its_name_and_its_version() {
+    fn suites_have_iana_names_and_versions() {
         let suites = Cipher::ALL.map(Cipher::suite);
         assert_eq!(suites[..], *ALL_CIPHER_SUITES);
         for cipher in Cipher::ALL {

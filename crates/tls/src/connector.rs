@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_prepared_has_drawn_random_numbers_and_made_a_key() {
+    fn prepare_thread_draws_random_and_key() {
         let setup = ClientSetup {
             verify: Verify::Nothing,
             ..ClientSetup::default()

@@ -101,14 +101,14 @@ mod tests {
     use onrush_engine::{Error, Op};
 
     #[test]
-    fn kinds_have_the_places_of_their_counters() {
+    fn kinds_are_in_counter_order() {
         for (place, failure) in Failure::ALL.into_iter().enumerate() {
             assert_eq!(failure as usize, place, "{failure:?}");
         }
     }
 
     #[test]
-    fn errors_are_of_the_kind_that_one_looks_for() {
+    fn errors_map_to_kinds() {
         let connection = |kind| HandshakeError::Connection(Error::new(Op::Recv, kind));
         let tls = HandshakeError::Tls;
         for (error, failure) in [

@@ -7,7 +7,7 @@
 //! `transport.rs` has the operations of the engine's `Stream`. `handshake.rs` moves rustls's messages, `session.rs` is
 //! the state after the handshake, `record.rs` encrypts and decrypts records, and `secret.rs` derives later keys.
 //! `acceptor.rs` and `connector.rs` are the configurations of the two sides. `verify.rs` explains why a certificate is
-//! refused, `ticketer.rs` limits the resumption of sessions, `heard.rs` keeps what rustls reports during a handshake,
+//! refused, `ticketer.rs` limits the resumption of sessions, `handshake_facts.rs` keeps what rustls reports during a handshake,
 //! and `watch.rs` follows certificate files.
 //!
 //! # Invariants

@@ -24,7 +24,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_server_refuses_what_is_no_handshake(
+    fn garbage_is_refused(
         beginning in proptest::sample::select(&BEGINNINGS[..]),
         rest in proptest::collection::vec(any::<u8>(), 0..600),
     ) {
@@ -44,12 +44,12 @@ proptest! {
 }
 
 #[test]
-fn what_nobody_touches_arrives() {
+fn untouched_data_arrives() {
     support::tampering(&[]);
 }
 
 #[test]
-fn a_changed_handshake_comes_to_an_end_at_every_byte() {
+fn tampered_handshake_terminates() {
     for place in 0..2_000u16 {
         support::tampering(&[(place >> 8) as u8, place as u8, 0x55]);
     }
@@ -58,7 +58,7 @@ fn a_changed_handshake_comes_to_an_end_at_every_byte() {
 type Check = fn(&[u8]);
 
 #[test]
-fn inputs_that_once_failed_are_read_as_they_should() {
+fn past_failures_pass() {
     let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes");
     let targets: [(&str, Check); 2] = [
         ("tls_handshake", support::garbage),

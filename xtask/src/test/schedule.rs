@@ -22,7 +22,7 @@ pub(crate) const ALONE: &[(&str, &str)] = &[
     ("onrush-cli --test end_to_end", "caching_datagrams::"),
     (
         "onrush-cli --test end_to_end",
-        "command_lines::h1load_goes_on_without_an_end",
+        "command_lines::h1load_runs_until_ctrl_c",
     ),
     ("onrush-cli --test end_to_end", "doubting::"),
     ("onrush-load --lib", "connection::http2::tests::failing::"),

@@ -138,7 +138,7 @@ mod tests {
     const TWO: &str = "crates/http/src/a.rs:1: 2 files use each other in a circle, none may: a.rs uses b.rs; b.rs uses a.rs";
 
     #[test]
-    fn two_files_that_import_each_other_are_a_circle() {
+    fn mutual_imports_are_a_cycle() {
         let b = ("b.rs", "use super::a::A;\npub struct B(A);");
         for a in [
             "use crate::b::B;\npub struct A;",
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn passing_a_name_on_is_no_use_and_leads_to_where_it_is_defined() {
+    fn reexports_resolve_to_definition() {
         let child = ("a/child.rs", "use crate::a::Other;\npub struct Name;");
         let other = ("a/other.rs", "pub struct Other;");
         let parent = "mod child; mod other;\npub use child::Name;\npub use other::*;";
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_that_uses_its_child_and_is_used_by_it_is_in_a_circle() {
+    fn parent_and_child_may_form_a_cycle() {
         let child = ("a/child.rs", "use super::A;\npub struct Child(A);");
         let parent = "mod child;\nuse child::Child;\npub struct A;";
         check(
@@ -196,21 +196,21 @@ mod tests {
     }
 
     #[test]
-    fn a_function_with_the_name_of_a_module_is_not_what_is_meant() {
+    fn function_named_like_module_is_not_the_module() {
         let b = ("b.rs", "pub struct B;");
         let a = ("a.rs", "use crate::b::B;\npub struct A(B);");
         check("mod a; mod b;\npub fn b() { a::A }", &[a, b], 1, &[]);
     }
 
     #[test]
-    fn tests_close_no_circle() {
+    fn tests_do_not_close_cycles() {
         let a = "pub struct A;\n#[cfg(test)]\nmod tests { use crate::b::B; }\n#[cfg(test)]\nuse crate::b::B;";
         let b = ("b.rs", "use crate::a::A;\npub struct B;");
         check("mod a; mod b;", &[("a.rs", a), b], 1, &[]);
     }
 
     #[test]
-    fn a_circle_may_be_as_large_as_stated_and_the_statement_no_larger() {
+    fn cycle_size_equals_listed_size() {
         let files = [
             ("a.rs", "use crate::b::B;\npub struct A;"),
             ("b.rs", "use crate::a::A;\npub struct B;"),

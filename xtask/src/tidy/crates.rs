@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_the_document_says_what_tidy_knows() {
+    fn table_equals_edges() {
         let of = |rows: &str| {
             let text = format!(
                 "# A\n{TABLE_HEADING}\n\n| crate | may use |\n|---|---|\n{rows}\n## Next\n| x | y |\n"
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_confined_crate_outside_its_place_is_a_problem() {
+    fn confined_crate_elsewhere_is_a_problem() {
         let manifest = "[dependencies]\nlibc = { workspace = true }\n";
         assert_eq!(
             of("crates/serve/Cargo.toml", manifest),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_nothing_are_reported() {
+    fn broken_links_are_reported() {
         assert_eq!(
             broken("[b](c.md) and [d](../docs/d.md)\n[n]: e.md"),
             ["c.md", "../docs/d.md", "e.md"]
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_not_what_the_run_wrote_is_reported() {
+    fn outdated_tables_are_reported() {
         let tables = |row: &str| {
             let text = format!(
                 "<!-- table: runs/a/summary.md -->\n| work |\n|---|\n{row}\n<!-- end of table -->\n"
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn the_web_and_code_are_not_checked() {
+    fn urls_and_code_are_not_checked() {
         assert_eq!(
             broken("[w](https://example.com/x.md) `[c](d.md)`\n```\n[e](f.md)\n```\n"),
             [""; 0]

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_ends_at_seventy_lines_and_an_exception_when_it_is_not_needed() {
+    fn long_functions_and_stale_exceptions_are_problems() {
         let known = [("crates/http/src/lib.rs", "f")];
         let whole =
             |lines: usize| format!("/// Why.\nfn f(\n) {{\n{}}}\n", "x();\n".repeat(lines - 3));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boolean_parameter_is_a_problem_wherever_it_is_signed() {
+    fn boolean_parameters_are_problems() {
         let says = |line: usize| {
             format!(
                 "crates/http/src/lib.rs:{line}: f(is) is a boolean parameter, and http has 1 where 0 may be: an enum has names"
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn boolean_parameters_are_as_many_as_stated() {
+    fn boolean_parameters_equal_listed_count() {
         check("fn f(is: bool, has: bool) {}", &[], 2, &[]);
         check(
             "fn f(is: bool) {}",

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_ends_at_four_hundred_lines_tests_aside() {
+    fn file_has_at_most_400_lines_before_tests() {
         let lines = |count: usize| "// x\n".repeat(count);
         check(&lines(400), None, &[]);
         check(
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_file_has_the_lines_that_are_stated() {
+    fn listed_file_has_listed_lines() {
         let lines = |count: usize| "// x\n".repeat(count);
         check(&lines(500), Some(500), &[]);
         check(

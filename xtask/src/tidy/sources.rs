@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_first_what_it_is_for() {
+    fn first_line_is_module_doc() {
         let tree = Tree::of(&[("crates/http/src/a.rs", "fn a() {}\n")]);
         let expected = Problem::new(
             "crates/http/src/a.rs",
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_say_nothing_are_problems_wherever_they_stand() {
+    fn meaningless_file_names_are_problems() {
         check(
             "crates/http/src/utils.rs",
             "",
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn loose_ends_are_problems_even_in_comments() {
+    fn leftovers_are_problems_even_in_comments() {
         let [first, second, _] = LOOSE_ENDS;
         check(
             "tests/a.rs",

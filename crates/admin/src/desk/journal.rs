@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_events_are_kept_and_those_of_a_server_longer() {
+    fn last_events_are_kept_per_server() {
         let journal = Journal::default();
         assert_eq!(journal.last(), 0);
         (0..20).for_each(|_| journal.add(event("server_up", Some("a"))));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn long_events_are_kept_in_bounded_memory_and_the_last_one_always_is() {
+    fn journal_memory_is_bounded() {
         let journal = Journal::default();
         let long = |bytes: usize| Event {
             message: "m".repeat(bytes).into(),

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_format_with_the_highest_weight_is_written() {
+    fn highest_qvalue_selects_format() {
         let protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
         let prometheus = |first: &str| {
             format!(

@@ -32,7 +32,7 @@ pub struct Tree {
     threads_ended: u64,
     /// CPU time of ended processes at their last reading.
     ended_cpu: Duration,
-    /// CPU time of ended processes that is missing in `gone_cpu` and contained in the time of reaped children.
+    /// CPU time of ended processes that is missing in `ended_cpu` and contained in the time of reaped children.
     reaped_cpu: Duration,
     failed: u64,
     buffer: Vec<u8>,

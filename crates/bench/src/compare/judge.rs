@@ -23,7 +23,7 @@ pub(super) struct Judge {
     pub(super) together: usize,
 }
 
-/// Whether there are enough rounds for [`CONFIDENCE_TOGETHER`].
+/// Whether there are enough rounds for [`JOINT_CONFIDENCE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HasEnoughRounds {
     Yes,

@@ -1,7 +1,7 @@
 //! Capacity model: predicts the requests per second of a machine and its bottleneck.
 //!
 //! A machine (`machine.rs`) and the costs of a request (`cost.rs`) give a prediction (`model.rs`). Costs come from runs
-//! of Onrush and from published measurements (`rows.rs`, `fit.rs`); `check.rs` measures the error of the model by
+//! of Onrush and from published measurements (`rows.rs`, `fit.rs`); `cross_validation.rs` measures the error of the model by
 //! predicting each row from the others. `docs/predict.md` explains the model and shows its errors.
 
 mod solve;

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_is_one_of_the_calendar() {
+    fn day_must_exist() {
         for text in ["2026-11-21", "2024-02-29", "2000-02-29", "2026-12-31"] {
             assert_eq!(day(text), Ok(text.to_owned()));
         }

@@ -54,7 +54,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn numbers_have_units_that_suit_them() {
+    fn numbers_have_suitable_units() {
         for (seconds, text) in [(0.000_012, "12 us"), (0.012_34, "12.3 ms"), (2.5, "2.50 s")] {
             assert_eq!(time(&json!(seconds)), text);
         }

@@ -154,7 +154,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_asked_for_is_a_path() {
+    fn filters_become_a_path() {
         let args = Args {
             listener: Some("a b&c".to_owned()),
             client: Some("10.0.0.0/8".to_owned()),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_fits_a_terminal_and_says_what_it_leaves_out() {
+    fn table_fits_terminal_and_counts_omitted_rows() {
         let one = json!({
             "id": "0.1234567", "client": "192.168.100.200:65535", "state": "introduction", "tls": { "version": "TLSv1.3" },
             "age": 1234.5, "idle": 0.25, "requests": 12, "bytes_in": 1000, "bytes_out": null,

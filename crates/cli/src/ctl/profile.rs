@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_between_two_looks_is_their_difference() {
+    fn interval_is_difference_of_two_profiles() {
         let (before, after) = (profile(10.0, 4, 0.25), profile(15.0, 10, 1.0));
         let between = difference(&before, &after).expect("the same server");
         assert_eq!(between["all"]["elapsed"], 5.0);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_fits_a_terminal_and_ends_with_the_wait() {
+    fn table_fits_terminal_and_ends_with_wait() {
         let text = show(&profile(123_456.0, 123_456_789, 65_432.1), None).expect("all cores");
         let lines: Vec<&str> = text.lines().collect();
         assert!(

@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_self_test_refuses_every_flag_that_it_takes_no_notice_of() {
+    fn self_test_refuses_ignored_flags() {
         let command = <Line as clap::Args>::augment_args(clap::Command::new("load"));
         let ids: Vec<&str> = command
             .get_arguments()
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_refuses_paces_that_it_would_replace() {
+    fn search_refuses_explicit_paces() {
         for flag in [
             "--burst 5/1s",
             "--stairs 1:2:1/1s",
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_lines_of_other_tools_mean_the_same() {
+    fn translated_command_lines_are_equivalent() {
         let wrk = options("-t2 -c100 -d30s http://a/").unwrap();
         assert_eq!((wrk.threads, wrk.connections), (2, 100));
         let h1load = options("-t 4 -c 16 -r 5 -d 3 -R 1000 http://a:80/").unwrap();
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_the_other_protocol_are_refused_by_their_names() {
+    fn flags_of_other_protocol_are_refused() {
         for flag in [
             "-H a:b",
             "-X PUT",
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_its_reason() {
+    fn malformed_values_are_refused_with_reason() {
         for (line, part) in [
             ("http://a/ -d x", "is not a duration"),
             ("http://a/ -n x", "is not a count"),

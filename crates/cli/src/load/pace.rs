@@ -311,14 +311,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_is_a_closed_loop() {
+    fn default_pace_is_closed_loop() {
         let paced = paced("").ok().unwrap();
         assert_eq!((paced.pace, paced.start), (Pace::Closed, Start::AtOnce));
         assert_eq!(paced.connecting, Connecting::AtStart);
     }
 
     #[test]
-    fn with_a_rate_connections_are_made_first() {
+    fn rate_connects_first() {
         for (line, connecting) in [
             ("-R 5", Connecting::Before),
             ("--rate-per-connection 5", Connecting::Before),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_per_second_are_a_rate_of_which_none_is_made_before() {
+    fn connection_rate_opens_none_before_start() {
         let paced = paced("--connections-per-second 600/m --spacing jittered")
             .ok()
             .unwrap();
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_excludes_each_other_is_refused_with_a_way_out() {
+    fn conflicting_flags_are_refused_with_advice() {
         for (line, part) in [
             ("-R 5 -T 5", "-R and -T both set when"),
             ("-R 5 --connections-per-second 5", "both set when"),

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_leaves_everything_to_the_url_and_the_kernel() {
+    fn defaults_follow_url_and_kernel() {
         for url in ["http://a/", "https://a/", "unix:/a"] {
             assert_eq!(reach(url, ""), Ok(ConnectOptions::default()));
         }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_can() {
+    fn invalid_combinations_are_refused_with_advice() {
         for (line, part) in [
             ("--source a", "an address such as"),
             ("--source-ports 40000", "expected one such as 40000-60000"),
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_wants_https() {
+    fn tls_flags_need_https() {
         for line in [
             "-k",
             "--cacert a",

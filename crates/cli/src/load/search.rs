@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_cannot_tell_is_no_pass_and_says_why() {
+    fn undecided_trial_is_not_a_pass() {
         for (condition, responses, unanswered, held) in [
             ("p99.9 < 5ms", 10_000, 0, TrialOutcome::Yes),
             ("p99.9 < 500us", 10_000, 0, TrialOutcome::No),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_fits_the_url_or_the_one_that_is_asked_for() {
+    fn first_matching_or_named_listener_is_chosen() {
         for (url, asked, index, notes) in [
             ("http://h/", None, 0, 0),
             ("http://h:8080/", None, 1, 0),

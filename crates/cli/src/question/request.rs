@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_said_to_be_none() {
+    fn malformed_requests_are_refused() {
         for (text, field, why) in [
             ("", None, "\"\" is not a request: expected [METHOD] URL"),
             ("GET /a b", None, "\"GET /a b\" is not a request"),

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_there_is_said() {
+    fn unknown_users_are_reported() {
         for (text, part) in [
             ("nobody", "user nobody is not in /etc/passwd"),
             ("toor", "is root"),

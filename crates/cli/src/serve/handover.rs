@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_taken() {
+    fn handover_round_trips() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
         let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").expect("a free port"));
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_refused_with_what_to_do() {
+    fn other_version_is_refused_with_advice() {
         let (ours, theirs) = pair();
         send(&ours, &json!({ "version": 1 }), None).expect("it is taken");
         let error = take(&theirs)

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_long_it_lasts_is_a_time_wherever_it_looks_like_one() {
+    fn ambiguous_durations_are_times() {
         for (text, expected) in [
             ("1h", Ok(Lasts::Time(Duration::from_secs(3_600)))),
             ("250ms", Ok(Lasts::Time(Duration::from_millis(250)))),

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_covers_those_within_it() {
+    fn network_covers_subnets() {
         let network = |text: &str| crate::value::parse_network(text).expect(text);
         for (one, other, covers) in [
             ("10.0.0.0/8", "10.1.0.0/16", true),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn private_is_what_no_public_router_leads_to() {
+    fn private_networks_are_not_routed() {
         for (address, is_private) in [
             ("127.0.0.1", true),
             ("10.255.255.255", true),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn no_address_has_more_bits_than_it_has() {
+    fn too_long_prefix_is_refused() {
         assert_eq!(Network::new([10, 0, 0, 1].into(), 33), None);
         assert_eq!(Network::new([0u16; 8].into(), 129), None);
     }

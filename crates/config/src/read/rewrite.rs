@@ -113,7 +113,7 @@ mod tests {
     use crate::plan::TargetPart;
 
     #[test]
-    fn groups_are_put_where_they_are_named() {
+    fn groups_are_substituted() {
         let pattern = value::parse_pattern("^/(?<kind>[a-z]+)/([^/]*)(/x)?$").expect("a pattern");
         for (to, path, becomes) in [
             ("/fixed", "/a/b", "/fixed"),

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_runs_as_a_user_and_perhaps_another_group() {
+    fn run_as_has_user_and_group() {
         let run_as = parse_run_as("nobody:33").expect("both");
         assert_eq!(run_as.user, Account::Name("nobody".into()));
         assert_eq!(run_as.group, Some(Account::Number(33)));

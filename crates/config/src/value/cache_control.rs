@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_caches_understand_is_taken_as_it_is() {
+    fn valid_cache_control_is_accepted() {
         for text in [
             "no-store",
             "public, max-age=31536000, immutable",
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_they_would_not_is_refused_with_what_was_expected() {
+    fn invalid_cache_control_is_refused() {
         for (text, expected) in [
             (
                 "",

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_regular_expression_that_does_not_compile_says_why() {
+    fn invalid_regex_is_explained() {
         let large = format!("(a{{1000}}){{{}}}", 1000);
         check(
             parse_pattern,
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_there_or_not_or_equal_or_found() {
+    fn value_conditions_are_parsed() {
         check(
             parse_value_match,
             &[

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_named() {
+    fn unknown_log_field_is_named() {
         for (text, words) in [
             ("jsno", "is not a log format"),
             ("{stauts}", "unknown field {stauts}; nearest: {status}"),

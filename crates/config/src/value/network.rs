@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_in_all_their_forms() {
+    fn networks_are_parsed() {
         let not = |text: &str| {
             format!(
                 "error: {text:?} is not a network: expected one such as \"10.0.0.0/8\", or an address such as \"192.0.2.1\""

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_of_the_usual_tools_are_taken() {
+    fn common_hashes_are_accepted() {
         let sha512 = format!("$6$salt${}", "a".repeat(86));
         let rounds = format!("$5$rounds=535000$salt${}", "a".repeat(43));
         for hash in [
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hash_or_too_expensive_is_refused_without_repeating_it() {
+    fn invalid_hash_is_refused_without_showing_it() {
         let expensive = format!("$6$rounds=9999999$salt${}", "a".repeat(86));
         for (hash, part) in [
             ("secret", "this is not a password hash"),

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_in_a_template_is_named() {
+    fn unknown_variable_is_named() {
         for (written, part) in [
             ("{hots}", "unknown variable {hots}; nearest: {host}"),
             ("{}", "unknown variable {}; expected one of: client.address"),

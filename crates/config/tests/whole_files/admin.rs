@@ -9,7 +9,7 @@ use crate::support::{Sentences, check_errors, parsed};
 const ROUTE: &str = "[[route]]\nsynthetic = true\n";
 
 #[test]
-fn an_interface_is_somewhere_or_nowhere() {
+fn admin_address_is_read() {
     let tcp = Admin::Tcp {
         address: Address::Tcp("127.0.0.1:9901".parse().expect("an address")),
         token_file: "conf/token".into(),

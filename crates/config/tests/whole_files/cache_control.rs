@@ -10,7 +10,7 @@ fn rules(text: &str) -> Vec<CacheRule> {
 }
 
 #[test]
-fn rules_are_for_successes_of_every_type_unless_they_say_so() {
+fn rules_default_to_successful_responses() {
     let plain = CacheRule {
         statuses: vec![(200, 299)],
         types: None,
@@ -38,7 +38,7 @@ fn rules_are_for_successes_of_every_type_unless_they_say_so() {
 }
 
 #[test]
-fn what_no_transform_is_found_in_forbids_encoding() {
+fn no_transform_forbids_encoding() {
     let forbids = |value: &str| {
         rules(&format!("synthetic = true\ncache_control = '{value}'"))[0].forbids_encoding()
     };
@@ -47,7 +47,7 @@ fn what_no_transform_is_found_in_forbids_encoding() {
 }
 
 #[test]
-fn the_top_is_for_routes_that_neither_forward_nor_say_it() {
+fn default_rules_apply_to_local_routes() {
     let plan = parsed("cache_control = \"max-age=5\"\n[[route]]\npath = \"/a\"\nsynthetic = true\n[[route]]\npath = \"/b\"\nforward = \"http://10.0.0.1\"\n[[route]]\npath = \"/c\"\nsynthetic = true\nresponse_headers = { remove = [\"CACHE-control\"] }\n[[route]]\nsynthetic = true\ncache_control = \"no-store\"\n").plan;
     let values = plan.routes.iter().map(|route| {
         let rules = route.cache_control.iter();
@@ -107,7 +107,7 @@ const BAD: &Sentences = &[
 ];
 
 #[test]
-fn what_cannot_be_meant_is_said() {
+fn invalid_rules_are_refused() {
     check_errors(BAD);
     let many = vec!["\"no-store\""; 101].join(", ");
     let text = format!("cache_control = [{many}]\n[[route]]\nsynthetic = true\n");
@@ -120,7 +120,7 @@ fn what_cannot_be_meant_is_said() {
 }
 
 #[test]
-fn what_is_hardly_meant_is_a_warning() {
+fn doubtful_rules_are_warned_of() {
     check_warnings(&[
         (
             "cache_control = [\"no-store\", { type = \"text/css\", value = \"max-age=1\" }, { status = 404, value = \"no-store\" }, { status = [404, 500], value = \"no-store\" }]",

@@ -93,7 +93,7 @@ fn route(status: u16) -> String {
 }
 
 #[test]
-fn what_is_included_stands_before_what_is_the_files_own() {
+fn included_routes_come_first() {
     let first = format!(
         "include = [\"z.toml\", \"conf.d/*.toml\", \"none/*.toml\"]\n[[listen]]\naddress = \":81\"\n{}",
         route(209)
@@ -244,7 +244,7 @@ fn warnings_name_the_other_file() {
 }
 
 #[test]
-fn what_cannot_stand_in_two_files_is_said_with_both_places() {
+fn duplicates_in_two_files_are_reported() {
     let first = "include = [\"a.toml\", \"b.toml\"]\nthreads = 2\nupstream.app.servers = [\"10.0.0.1:80\"]\nroute = [{ forward = \"app\" }]\nlisten = [{ address = \":80\" }]\n";
     let a = "threads = 2\nlisten = 80\n[upstream.app]\nservers = [\"10.0.0.2:80\"]\n[timeouts]\nconnect = \"1s\"\n";
     let b = "upstream = 1\n[timeouts]\nrequest = \"1s\"\n[[listen]]\naddress = \":80\"\n";
@@ -273,7 +273,7 @@ fn what_cannot_stand_in_two_files_is_said_with_both_places() {
 }
 
 #[test]
-fn includes_that_cannot_be_are_said_and_nothing_else_is() {
+fn invalid_includes_are_reported() {
     let route = route(200);
     for (include, expected) in [
         (
@@ -385,7 +385,7 @@ fn all_files_together_have_bounds() {
 }
 
 #[test]
-fn what_is_no_toml_is_said_with_its_file() {
+fn toml_errors_name_their_file() {
     let said = errors(&[
         (
             "onrush.toml",
@@ -420,7 +420,7 @@ fn include_has_its_place_at_the_top_and_in_files() {
 }
 
 #[test]
-fn a_file_that_is_included_can_say_all_or_nothing() {
+fn included_file_may_be_empty_or_complete() {
     let parsed = parsed(&[
         ("onrush.toml", "include = [\"a.toml\", \"empty.toml\"]\n"),
         ("a.toml", "[[route]]\nrespond = { status = 204 }\n"),
@@ -443,7 +443,7 @@ fn a_file_that_is_included_can_say_all_or_nothing() {
 }
 
 #[test]
-fn what_moves_to_another_file_is_no_change() {
+fn moved_settings_are_no_change() {
     let one = "[[route]]\nrespond = { status = 200 }\n[timeouts]\nconnect = \"1s\"\n";
     let before = Sources::single(one, "onrush.toml");
     let after = sources(&[

@@ -128,7 +128,7 @@ fn clients_with_certificates_are_required_unless_optional() {
 }
 
 #[test]
-fn the_proxy_protocol_is_believed_from_whom_it_is_said() {
+fn proxy_protocol_is_limited_to_networks() {
     let networks = listen("proxy_protocol = { from = [\"10.0.0.0/8\", \"::1\"] }").proxy_protocol;
     let networks = networks.expect("networks");
     assert!(networks.contain([10, 0, 0, 1].into()) && !networks.contain([11, 0, 0, 1].into()));
@@ -144,7 +144,7 @@ fn the_proxy_protocol_is_believed_from_whom_it_is_said() {
 }
 
 #[test]
-fn forwarded_says_what_is_sent_and_who_is_believed() {
+fn forwarded_is_read() {
     for (send, x_forwarded, forwarded) in [
         ("x-forwarded", true, false),
         ("forwarded", false, true),

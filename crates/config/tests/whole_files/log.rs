@@ -9,7 +9,7 @@ use onrush_config::plan::{
 use crate::support::{Sentences, check_errors, parsed};
 
 #[test]
-fn a_log_is_somewhere_and_of_some_requests() {
+fn access_log_is_read() {
     let combined = |to| AccessLog {
         to,
         format: LogFormat::Combined,

@@ -68,7 +68,7 @@ connect = "1s"
 "#;
 
 #[test]
-fn heads_of_requests_may_be_smaller_than_they_could_be() {
+fn request_limits_are_read() {
     let plan = parsed("request_head_max = \"4k\"\nrequest_fields_max = 50\nrequest_target_max = 1000\n[[route]]\nsynthetic = true").plan;
     let limits = RequestLimits {
         head_bytes_max: 4096,
@@ -87,7 +87,7 @@ fn heads_of_requests_may_be_smaller_than_they_could_be() {
 }
 
 #[test]
-fn cores_busy_poll_where_that_is_wished() {
+fn busy_poll_is_optional() {
     const ROUTE: &str = "[[route]]\nsynthetic = true";
     assert!(!parsed(ROUTE).plan.busy_poll);
     for (text, expected) in [
@@ -124,7 +124,7 @@ fn cores_busy_poll_where_that_is_wished() {
 }
 
 #[test]
-fn clients_may_have_so_many_connections() {
+fn client_limits_are_read() {
     let plan = parsed("[clients]\nconnections_max = \"10k\"\n[[route]]\nsynthetic = true").plan;
     assert_eq!(plan.clients.connections_max.map(u32::from), Some(10_000));
     assert_eq!(plan.clients.connections_per_address_max, None);

@@ -19,7 +19,7 @@ fn the_process_runs_as_a_user() {
 }
 
 #[test]
-fn system_calls_are_given_up_where_that_is_wished() {
+fn seccomp_is_optional() {
     let plan = |text: &str| parsed(&format!("{text}\n[[route]]\nsynthetic = true")).plan;
     assert!(plan("process = { seccomp = true }").process.seccomp);
     assert!(!plan("process = { seccomp = false }").process.seccomp);
@@ -27,7 +27,7 @@ fn system_calls_are_given_up_where_that_is_wished() {
 }
 
 #[test]
-fn files_are_given_up_where_that_is_wished_but_for_directories_that_are_named() {
+fn landlock_keeps_named_directories() {
     let plan = |text: &str| parsed(&format!("{text}\n[[route]]\nsynthetic = true")).plan;
     assert_eq!(plan("").process.landlock, None);
     assert_eq!(
@@ -55,7 +55,7 @@ fn files_are_given_up_where_that_is_wished_but_for_directories_that_are_named() 
 }
 
 #[test]
-fn what_is_no_user_is_said() {
+fn invalid_user_is_refused() {
     check_errors(&[
         (
             "[process]\nuser = 0\ngroup = \"a b\"\nusr = 1",

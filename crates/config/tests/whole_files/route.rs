@@ -201,7 +201,7 @@ fn fields_are_changed_by_templates() {
 }
 
 #[test]
-fn fields_of_servers_do_not_pass_by_default_or_by_route() {
+fn upstream_headers_default_and_route() {
     let at = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let text = "upstream_headers = { hide = [\"Server\", \"Date\"], refuse = \"X-R\" }\n[[route]]\npath = \"/a\"\nforward = \"http://10.0.0.1\"\nupstream_headers = { hide = [\"X-A\"] }\n[[route]]\nforward = \"http://10.0.0.1\"";
     let plan = parsed(text).plan;
@@ -229,7 +229,7 @@ fn fields_of_servers_do_not_pass_by_default_or_by_route() {
 }
 
 #[test]
-fn a_route_says_which_responses_are_edited_and_which_names_pass() {
+fn response_filter_and_underscores_are_read() {
     for (keys, keeps_underscores, on) in [
         ("", false, ResponsesEdited::OfRoute),
         (
@@ -646,7 +646,7 @@ fn requests_are_split_between_groups_and_mirrored() {
 }
 
 #[test]
-fn files_say_what_is_served_where_there_is_none() {
+fn files_have_fallback() {
     let files = |keys: &str| {
         let text = format!("[[route]]\nfiles = {{ root = \"/srv\", {keys} }}");
         match parsed(&text).plan.routes.remove(0).action {
@@ -982,7 +982,7 @@ const IDLE: &Sentences = &[
 ];
 
 #[test]
-fn a_route_is_unreachable_only_when_each_condition_of_an_earlier_one_follows_from_its_own() {
+fn unreachable_routes_are_warned_of() {
     for (earlier, later, is_covered) in [
         ("method = \"GET\"", "method = \"GET\"", true),
         ("method = [\"GET\", \"HEAD\"]", "method = \"GET\"", true),
@@ -1044,7 +1044,7 @@ fn a_route_is_unreachable_only_when_each_condition_of_an_earlier_one_follows_fro
 }
 
 #[test]
-fn a_route_for_a_scheme_that_nobody_speaks_is_never_reached() {
+fn route_for_unserved_scheme_is_warned_of() {
     const PLAIN: &str = "[[listen]]\naddress = \":80\"\n";
     const TLS: &str = "[[listen]]\naddress = \":443\"\ntls = \"self-signed\"\n";
     let no_tls = "this [[route]] is never reached: no [[listen]] uses TLS, and no proxy is trusted to report \"https\"";
@@ -1341,7 +1341,7 @@ fn edit_is_warned_of_only_where_methods_and_schemes_meet() {
 }
 
 #[test]
-fn an_edit_is_not_warned_of_where_the_same_requests_are_refused_before() {
+fn edit_after_same_refusal_is_not_warned_of() {
     let of = |other: &str| {
         warnings(&format!(
             "[[route]]\nhost = \"a.example\"\npath = \"/admin\"\nheaders = {{ X-Bot = \"1\" }}\nrespond = {{ status = 403 }}\n[[route]]\n{other}\nrespond = {{ status = 403 }}\n[[route]]\npath = \"/api/\"\nstrip_prefix = true\nforward = \"http://10.0.0.1\""

@@ -14,7 +14,7 @@ fn tracing(keys: &str) -> Tracing {
 }
 
 #[test]
-fn what_is_not_said_is_as_the_field_has_it() {
+fn tracing_has_defaults() {
     let expected = Tracing {
         collector: Collector {
             address: ServerAddress::Ip("127.0.0.1:4318".parse().expect("an address")),
@@ -38,7 +38,7 @@ fn what_is_not_said_is_as_the_field_has_it() {
 }
 
 #[test]
-fn all_of_it_can_be_said() {
+fn all_tracing_keys_are_read() {
     let keys = "endpoint = \"https://otel.example.com/api/otlp?x=1\"\ntls = { verify = false }\nheaders = { X-Key = \"k\" }\nservice_name = \"shop\"\nresource = { \"host.name\" = \"a\" }\nsample = 0.25\nparents = \"all\"\nbatch = 10\ninterval = \"1s\"\ntimeout = \"2s\"\nqueue = \"1k\"";
     let tracing = tracing(keys);
     let collector = &tracing.collector;
@@ -62,7 +62,7 @@ fn all_of_it_can_be_said() {
 }
 
 #[test]
-fn what_is_wrong_is_said_where_it_stands() {
+fn tracing_errors_have_places() {
     check_errors(&[
         (
             "[[route]]\nsynthetic = true\n[tracing]\nsample = 2",

@@ -211,7 +211,7 @@ fn short_forms_stand_for_the_defaults() {
 }
 
 #[test]
-fn a_check_is_not_waited_for_longer_than_until_the_next() {
+fn check_timeout_is_at_most_the_interval() {
     let health =
         group("servers = [\"a:1\"]\nhealth = { path = \"/\", interval = \"500ms\" }").health;
     assert_eq!(health.expect("health").timeout, Duration::from_millis(500));
@@ -242,14 +242,14 @@ fn every_way_to_balance_has_its_name() {
 }
 
 #[test]
-fn a_connection_that_names_its_client_is_not_used_for_another() {
+fn proxy_protocol_prevents_reuse() {
     let found = group("servers = [\"a:1\"]\nproxy_protocol = \"v2\"");
     assert_eq!(found.proxy_protocol, Some(ProxyVersion::V2));
     assert_eq!(found.reuse, Reuse::Never);
 }
 
 #[test]
-fn a_url_with_https_makes_a_group_that_speaks_tls() {
+fn https_url_makes_tls_group() {
     let parsed = parsed(
         "[[route]]\npath = \"/a\"\nforward = \"https://a\"\n[[route]]\npath = \"/b\"\nforward = \"http://a:443\"\n[[route]]\nforward = \"https://a:443/\"",
     );

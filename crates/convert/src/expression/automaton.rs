@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_may_begin_in_the_prefix() {
+    fn match_may_start_in_prefix() {
         for (pattern, prefix, expected) in [
             (r"\.php$", "/a/", true),
             (r"\.php$", "/a.", false),

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_comes_first_and_what_does_not_behind_it() {
+    fn routes_of_true_conditions_come_first() {
         let not = |formula| Formula::Not(Box::new(formula));
         for (rules, expected) in [
             (vec![(prefix("/a"), 'A')], vec!["/a A", " "]),
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_once_is_known() {
+    fn earlier_conditions_are_known() {
         let suffix = || Formula::Atom(Atom::Path(Path::Suffix(".php".to_owned())));
         let not = |formula| Formula::Not(Box::new(formula));
         let twice = Formula::All(vec![prefix("/a"), not(suffix())]);
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_is_told() {
+    fn inexpressible_rules_are_reported() {
         let pattern = |pattern: &str| Formula::Atom(Atom::Path(Path::Pattern(pattern.to_owned())));
         let letters = routes(&[(pattern("x"), 'e'), (pattern("y"), 'F')]);
         assert_eq!(letters.lost, "F");
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_multiply_have_a_bound() {
+    fn multiplying_rules_hit_the_step_limit() {
         let present = |at| {
             Atom::Query(
                 format!("q{at}"),

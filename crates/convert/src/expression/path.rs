@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_conditions_are_one_where_onrush_has_it() {
+    fn path_conditions_are_combined() {
         let prefix = |text: &str| Path::Prefix(text.to_owned());
         let exact = |text: &str| Path::Exact(text.to_owned());
         let pattern = |text: &str| Path::Pattern(text.to_owned());

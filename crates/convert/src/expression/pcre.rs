@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_follow_is_spelt_out() {
+    fn negative_look_ahead_becomes_alternatives() {
         for (pattern, taken, left) in [
             (
                 r"/\.(?!well-known/)",

@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_on_a_moved_path_ask_for_the_clients() {
+    fn conditions_apply_to_original_path() {
         for (from, to, asked, expected) in [
             ("/v1/", "/", "/admin", prefix("/v1/admin")),
             ("/v1/", "/admin/", "/admin", Formula::always()),

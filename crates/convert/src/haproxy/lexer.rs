@@ -187,7 +187,7 @@ mod tests {
     use crate::source::Disk;
 
     #[test]
-    fn words_are_what_haproxy_takes_for_words() {
+    fn lines_split_into_words_like_haproxy() {
         for (line, expected) in [
             ("  bind :80 # all", &["bind", ":80"][..]),
             ("a \"b c\" 'd \"e'", &["a", "b c", "d \"e"]),

@@ -97,7 +97,7 @@ fn backends_are_chosen_in_order() {
 }
 
 #[test]
-fn what_is_compared_in_another_way_is_said() {
+fn different_comparisons_have_notes() {
     let text = format!(
         "frontend f\n mode http\n bind :80\n acl a hdr(host) -i a.org\n acl b hdr(host),host_only b.org\n acl c url_param(p) v\n acl d req.cook(d) -m found\n http-request replace-path /rep/(.*) /\\1\n use_backend other if a or b or c or d\n default_backend app\n{AROUND}"
     );
@@ -256,7 +256,7 @@ backend b\n mode http\n server s app.example.com:443 ssl verify required ca-file
 }
 
 #[test]
-fn threads_that_never_sleep_do_so_here() {
+fn busy_polling_is_carried() {
     let text = format!(
         "global\n nbthread 2\n busy-polling\nfrontend f\n mode http\n bind :80\n default_backend app\n{AROUND}"
     );
@@ -323,7 +323,7 @@ fn passwords_are_those_of_a_userlist() {
 }
 
 #[test]
-fn what_is_left_out_is_said_with_its_place() {
+fn left_out_lines_have_notes() {
     let text = "frontend t\n mode tcp\n bind :25\nfrontend f\n mode http\n bind :80\n stick-table type ip size 1m\n frobnicate on\n";
     let conversion = converted(text);
     let said = |line: &str| {
@@ -348,7 +348,7 @@ fn what_is_left_out_is_said_with_its_place() {
 }
 
 #[test]
-fn what_is_no_configuration_is_said_with_its_place() {
+fn invalid_input_is_refused_with_position() {
     for (text, expected) in [
         (
             "",
@@ -477,7 +477,7 @@ fn a_port_is_that_of_the_listener() {
 }
 
 #[test]
-fn the_client_that_onrush_says_stays() {
+fn forwarded_for_is_not_removed() {
     let conversion = converted(&format!(
         "frontend f\n mode http\n bind :80\n option forwardfor\n http-request del-header X-Forwarded-For\n http-request del-header X-A\n default_backend app\n{AROUND}"
     ));
@@ -486,7 +486,7 @@ fn the_client_that_onrush_says_stays() {
 }
 
 #[test]
-fn redirects_say_what_haproxys_say() {
+fn redirects_have_cache_control() {
     check(
         " http-request redirect location /x if { path /a }\n default_backend app",
         &[
@@ -501,7 +501,7 @@ fn redirects_say_what_haproxys_say() {
 }
 
 #[test]
-fn a_slash_is_put_behind_a_path() {
+fn append_slash_adds_a_slash() {
     check(
         " redirect code 301 prefix / drop-query append-slash if { path /a }\n default_backend app",
         &[

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_what_nginx_takes_for_words() {
+    fn text_splits_into_words_like_nginx() {
         for (text, expected) in [
             ("a b;", &["1:a", "1:b", ";"][..]),
             ("a{b;}", &["1:a", "{", "1:b", ";", "}"]),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_ends_and_nothing_stands_behind_it() {
+    fn quotes_are_closed_and_followed_by_space() {
         assert_eq!(
             tokens("a\nb \"c"),
             Err("f:2: unclosed quote: expected \"".to_owned())

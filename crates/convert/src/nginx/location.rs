@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn locations_stand_in_the_order_of_their_precedence() {
+    fn locations_are_ordered_by_precedence() {
         let text =
             "location / {} location ~ b {} location /a/ {} location = /x {} location ^~ /i/ {}
             location ~* a {} location /a/long/ {} location /i/deep {} location @n {}";
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_location_that_no_request_comes_to_is_none() {
+    fn unreachable_locations_are_removed() {
         let text = "location /a/ { location /a/b/c/ {} location = /a/b/x {} location /a/c/ {} } location /a/b/ {}";
         assert_eq!(order(text), ["/a/c/", "/a/b/", "/a/"]);
         let text = "location /a/ { location /a/b {} } location ~ ^/a/b {}";

@@ -97,7 +97,7 @@ fn files_beneath_a_root() {
 }
 
 #[test]
-fn a_server_behind_nginx_sees_what_it_saw() {
+fn proxied_request_is_unchanged() {
     check(
         "location /api/ { proxy_pass http://app:8000/v1/; proxy_set_header X-Real-IP $remote_addr; }",
         &[
@@ -121,7 +121,7 @@ fn a_server_behind_nginx_sees_what_it_saw() {
 }
 
 #[test]
-fn what_is_there_instead_of_a_file() {
+fn error_pages_and_fallbacks() {
     check(
         "root /srv; error_page 404 /404.html; error_page 500 502 /50x.html; location = /50x.html { root /pages; }
          location / { try_files $uri $uri/ /index.html; client_max_body_size 8m; }
@@ -176,7 +176,7 @@ fn conditions_divide_requests() {
 }
 
 #[test]
-fn a_map_is_as_many_routes_as_it_has_values() {
+fn map_becomes_routes() {
     let text = "http { map $uri $new { /old /new; ~^/x /y; }
         server { if ($new) { return 301 $new; } return 404; } }";
     let conversion = converted(text);
@@ -264,7 +264,7 @@ fn an_upstream_is_a_group() {
 }
 
 #[test]
-fn a_port_that_is_not_said_is_that_of_the_url_or_80_in_a_block() {
+fn default_ports_of_servers() {
     let conversion = converted(
         "http { upstream app { server 10.0.0.1; server 10.0.0.2:8443; server unix:/s; }
          server { location /a { proxy_pass https://app; } location /b { proxy_pass https://b.org; } } }",
@@ -278,7 +278,7 @@ fn a_port_that_is_not_said_is_that_of_the_url_or_80_in_a_block() {
 }
 
 #[test]
-fn what_is_no_server_is_not_in_the_result() {
+fn invalid_servers_are_left_out() {
     for (server, said) in [
         ("a..b", "\"a..b:80\" is not a server"),
         ("[::1", "\"[::1\" is not a server"),
@@ -338,7 +338,7 @@ fn http_and_https_are_told_apart_by_their_scheme() {
 }
 
 #[test]
-fn who_is_let_in() {
+fn access_rules_are_carried() {
     let text = "http { limit_req_zone $binary_remote_addr zone=one:10m rate=10r/s;
         server { location / { allow 10.0.0.0/8; deny all; auth_basic \"staff only\"; auth_basic_user_file conf/htpasswd;
         limit_req zone=one burst=20 nodelay; root /srv; }
@@ -419,7 +419,7 @@ fn methods_that_are_not_excepted_have_rules_of_their_own() {
 }
 
 #[test]
-fn what_caches_are_told_follows_from_the_media_type() {
+fn expires_by_media_type() {
     let conversion = converted(
         "http { map $sent_http_content_type $long { default off; text/html epoch; ~image/ max; ~*(text/css|application/javascript) 1h; }
          server { location /a/ { expires $long; root /srv; } location /b/ { expires 7d; proxy_pass http://app; }
@@ -441,7 +441,7 @@ fn what_caches_are_told_follows_from_the_media_type() {
 }
 
 #[test]
-fn types_without_a_rule_say_nothing() {
+fn types_without_rule_get_no_cache_control() {
     let conversion = converted(
         "http { map $sent_http_content_type $long { default 1y; \"\" off; text/html off; image/png 1h; }
          server { expires $long; root /srv; } }",
@@ -456,7 +456,7 @@ fn types_without_a_rule_say_nothing() {
 }
 
 #[test]
-fn a_text_has_the_type_of_the_name_that_is_asked_for() {
+fn return_text_has_type_of_path() {
     let conversion = converted(
         "http { types { text/plain txt; } default_type application/octet-stream;
          server { location = /robots.txt { return 200 x; } location /b { return 200 y; } } }",
@@ -491,7 +491,7 @@ fn scripts_are_compressed_by_either_name() {
 }
 
 #[test]
-fn a_path_goes_on_without_its_beginning() {
+fn rewrite_strips_prefix() {
     let conversion = converted(
         "http { server { location ^~ /app/ { rewrite /app(.*) $1 break; proxy_pass http://app; }
          location /app/api { rewrite ^/app(.*)$ $1 break; proxy_pass http://app; } } }",
@@ -525,7 +525,7 @@ fn a_field_that_clients_need_not_send_is_not_sent_empty() {
 }
 
 #[test]
-fn what_cannot_be_asked_for_is_refused_where_it_refuses() {
+fn unmatchable_guard_refuses() {
     // No expression can be combined with the condition or prefix around it.
     let conversion = converted(
         "http { server { root /srv; if ($uri ~ x$) { set $a 1; } location ~ a|^/b { deny all; } location / { } } }",
@@ -540,7 +540,7 @@ fn what_cannot_be_asked_for_is_refused_where_it_refuses() {
 }
 
 #[test]
-fn a_rewrite_that_changes_nothing_asks_for_nothing() {
+fn internal_rewrite_adds_no_condition() {
     let conversion = converted(
         "http { server { root /srv; rewrite /info/ /info.php; location ~ a$ { deny all; } location / { } } }",
     );
@@ -552,7 +552,7 @@ fn a_rewrite_that_changes_nothing_asks_for_nothing() {
 }
 
 #[test]
-fn who_another_server_would_refuse_is_not_let_in() {
+fn auth_request_refuses_all() {
     let conversion = converted(
         "http {\n server {\n  auth_request /check;\n  location / { proxy_pass http://app; }\n  location /open { auth_request off; return 200 a; }\n } }",
     );

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_served_everywhere_needs_no_condition() {
+    fn same_servers_need_no_condition() {
         let tls = || Some(Value::text("self-signed"));
         let all = [
             listener("0.0.0.0", 80, None, &[0, 1]),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn schemes_and_listeners_tell_servers_apart() {
+    fn classes_get_scheme_or_listener() {
         let tls = || Some(Value::text("self-signed"));
         let (http, https) = (Atom::Scheme(Scheme::Http), Atom::Scheme(Scheme::Https));
         let two = [

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_fits_a_line() {
+    fn shown_text_is_cut_to_one_line() {
         let of = |words: &[&str]| Directive {
             number: 0,
             place: Place {

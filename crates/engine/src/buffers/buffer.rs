@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     #[cfg(debug_assertions)]
-    fn what_was_in_a_buffer_is_not_in_it_when_it_is_taken_again() {
+    fn reused_buffer_has_no_old_content() {
         let pool = Pool::new();
         let mut first = pool.take().unwrap();
         assert!(first.put(&[1; BUFFER_BYTES]));
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     #[cfg(all(debug_assertions, not(address_sanitizer)))]
     #[should_panic(expected = "written to after it had been given back")]
-    fn a_write_to_a_buffer_that_was_given_back_is_found_out() {
+    fn write_after_free_panics() {
         let pool = Pool::new();
         let late = pool.take().unwrap().memory.address();
         // SAFETY: the pool keeps the memory, and it is not borrowed.
@@ -418,14 +418,14 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_on_buffers_is_an_error_and_not_a_panic() {
+    fn buffer_bound_is_an_error() {
         let pool = Pool::new();
         pool.in_use.set(BUFFERS_MAX);
         assert!(matches!(pool.take(), Err(error) if error.kind == Kind::NoBuffers));
     }
 
     #[test]
-    fn a_buffer_is_cut_to_any_length() {
+    fn truncate_to_any_length() {
         let pool = Pool::new();
         for (length, left) in [
             (0, 0),

@@ -160,7 +160,7 @@ mod tests {
     use crate::limits::WIDE_BUFFERS_MAX;
 
     #[test]
-    fn a_parked_input_holds_no_buffer_and_loses_no_byte() {
+    fn park_releases_buffer_and_keeps_bytes() {
         let pool = Pool::new();
         let mut input = Input::default();
         assert!(input.buffer_with_room(&pool).unwrap().put(b"GET / HT"));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_arrives_at_an_empty_input_is_not_copied() {
+    fn append_to_empty_input_does_not_copy() {
         let pool = Pool::new();
         let mut arrived = pool.take().unwrap();
         assert!(arrived.put(b"abc"));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_given_is_the_one_taken_and_only_what_fits_is_put_behind_it() {
+    fn give_put_and_take_use_one_buffer() {
         let core = Core::simulated(crate::Simulation::with_seed(1));
         let mut buffer = core.buffer().unwrap();
         assert!(buffer.put(&vec![1; BUFFER_BYTES - 2]));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_into_a_wide_buffer_is_parked_and_found_again() {
+    fn wide_content_survives_parking() {
         let pool = Pool::new();
         let mut input = Input::default();
         let bytes: Vec<u8> = (0..3 * BUFFER_BYTES).map(|index| index as u8).collect();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_buffer_what_has_arrived_stays_with_the_kernel_side() {
+    fn append_without_buffers_keeps_received() {
         let pool = Pool::new();
         let mut input = Input::default();
         assert!(input.buffer_with_room(&pool).unwrap().put(b"ab"));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_stays_with_the_kernel_side() {
+    fn append_leaves_excess_in_received() {
         let pool = Pool::new();
         let mut input = Input::default();
         assert!(

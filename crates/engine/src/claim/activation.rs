@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_say_numbers_or_are_told_what_was_expected() {
+    fn invalid_variables_are_errors() {
         assert_eq!(process_of(None).ok(), Some(None));
         assert_eq!(process_of(Some("7")).ok(), Some(Some(7)));
         assert_eq!(count_of(None).ok(), Some(0));

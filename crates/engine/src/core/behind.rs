@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_while_the_thread_was_held_up_is_received_although_its_time_has_passed() {
+    fn held_up_thread_receives_before_timeout() {
         for core in [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok()) {
             let Some(core) = core else { continue };
             let (count, received) = hold_up(&core);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_arrived_while_a_simulated_process_was_stopped_is_received_and_nothing_else() {
+    fn suspended_core_receives_before_timeout() {
         for seed in 0..50 {
             // Bytes are receivable as soon as they arrive, as with a kernel.
             let core = Core::simulated(Simulation {

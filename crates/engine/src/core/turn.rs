@@ -300,7 +300,7 @@ mod tests {
     use crate::driver::choice::Io;
 
     #[test]
-    fn what_the_first_look_at_the_kernel_needs_is_there_before_the_first_task() {
+    fn driver_is_prepared_before_first_task() {
         let Ok(core) = Core::new(0, Io::IoUring) else {
             return;
         };

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_without_a_cpu_is_taken_from_the_work_that_it_was_in() {
+    fn lost_cpu_time_is_subtracted() {
         for (passed, had, work, longest, expected, what) in [
             (4000, 4000, 1000, 20, 1000, "it had its CPU"),
             (4000, 4000, 3000, 3000, 3000, "one long piece of work"),

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_that_is_not_there_is_an_error() {
+    fn unknown_interface_is_an_error() {
         for name in ["no-such-if0", "a-name-of-more-than-15", "lo\0", ""] {
             let error = driver_counters(name).expect_err("there is none");
             assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name:?}");
@@ -125,12 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_counts_nothing_by_names_of_its_own() {
+    fn loopback_has_no_driver_counters() {
         assert_eq!(driver_counters("lo").ok(), Some(Vec::new()));
     }
 
     #[test]
-    fn numbers_stand_in_a_message_in_their_order() {
+    fn put_keeps_order() {
         let mut message = [0; 2];
         put(&mut message, &[1, 2, 3]);
         let numbers: Vec<u8> = [1u32, 2, 3, 0]

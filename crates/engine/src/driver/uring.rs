@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_in_vain_is_told_from_one_in_which_something_was_done() {
+    fn has_worked_reports_kernel_work() {
         let Ok(mut ring) = Ring::new() else {
             return eprintln!("skipped: there is no io_uring here");
         };

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_returns_to_be_used_again_and_one_with_bytes_left_in_it_does_not() {
+    fn only_empty_pipes_are_reused() {
         let pipes = Pipes::new();
         let mut pipe = pipes.take().unwrap();
         let first = descriptor(&pipe);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_bound_there_is_no_pipe() {
+    fn pipe_bound() {
         let pipes = Pipes::new();
         pipes.bound(1);
         let pipe = pipes.take().unwrap();

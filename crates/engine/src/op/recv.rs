@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_stream_leaves_no_buffer_in_its_input() {
+    fn end_of_stream_releases_buffer() {
         let kernel = [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok());
         let simulated = Core::simulated(Simulation::with_seed(1));
         for core in kernel.into_iter().chain([Some(simulated)]).flatten() {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_buffer_a_receive_fails_and_loses_nothing() {
+    fn recv_without_buffers_loses_nothing() {
         let kernel = [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok());
         let simulated = (0..20).map(|seed| Some(Core::simulated(Simulation::with_seed(seed))));
         for core in kernel.into_iter().chain(simulated).flatten() {

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_as_it_was_written() {
+    fn address_round_trip() {
         for address in ["127.0.0.1:80", "[2001:db8::1]:65535", "[fe80::1%7]:1"] {
             let address: SocketAddr = address.parse().expect("an address");
             let mut name = [0xff; 28];
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_can_be_wished_for_fits() {
+    fn all_send_options_fit() {
         for (address, family, length) in [("10.1.2.3", Family::V4, 80), ("::1", Family::V6, 88)] {
             let wishes = Wishes {
                 from: address.parse().ok(),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn control_messages_of_any_bytes_are_read_to_their_end_or_passed_over() {
+    fn arbitrary_control_bytes_do_not_panic() {
         let mut control = Control::EMPTY;
         let mut writer = Writer {
             control: &mut control,

@@ -92,7 +92,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn segments_are_counted_as_they_are_sent() {
+    fn sent_segments_are_counted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_peer_has_got_before_its_end_is_acknowledged() {
+    fn acknowledged_bytes_end_with_peer() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let pair = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_to_be_accepted_are_counted() {
+    fn accept_queue_length() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let _clients: Vec<_> = (0..3).map(|_| TcpStream::connect(address)).collect();

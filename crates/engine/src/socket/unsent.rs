@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_follows_what_a_client_takes_and_few_calls_are_made() {
+    fn bound_follows_client_speed() {
         let mut extra = Extra::new(MAX);
         for (taken, told) in [
             (&[100, 0, 1][..], &[None, None, None][..]),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_stall_hold_no_more_than_the_core_grants() {
+    fn stalled_clients_stay_in_budget() {
         let mut extra = Extra::new(MAX);
         let quick = (0..1000).filter(|_| {
             let mut unsent = Unsent::new(at(0));
@@ -156,7 +156,7 @@ mod tests {
         assert!(extra.granted <= MAX);
     }
     #[test]
-    fn the_bound_of_a_core_is_a_part_of_what_tcp_may_have() {
+    fn budget_is_share_of_tcp_memory() {
         let page = rustix::param::page_size() as u64;
         for (table, bytes) in [
             ("287901\t383868\t575802\n", Some(287_901 * page)),

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_expected_where_all_of_the_latest_have_come() {
+    fn repeated_receives_make_socket_expected() {
         let mut expected = Expected::default();
         let receive = |expected: &mut Expected, key, times| {
             (0..times).for_each(|_| expected.note_received(Key(key)));

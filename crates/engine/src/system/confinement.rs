@@ -119,7 +119,7 @@ mod tests {
 
     /// On a separate thread, because the restriction is permanent.
     #[test]
-    fn what_is_named_can_be_used_and_the_rest_is_refused() {
+    fn unlisted_directories_are_refused() {
         let scratch = std::env::temp_dir().join(format!("onrush-landlock-{}", std::process::id()));
         for name in ["read", "write", "other"] {
             fs::create_dir_all(scratch.join(name)).expect("a directory");

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_of_cpus_is_short() {
+    fn cpu_list_uses_ranges() {
         for (cpus, text) in [
             (&[0][..], "0"),
             (&[0, 1], "0-1"),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_named_with_those_that_are() {
+    fn missing_cpu_error_lists_allowed() {
         assert_eq!(check(&allowed()), Ok(()));
         let said = check(&[CpuSet::MAX_CPU - 1]).expect_err("no machine has so many");
         let beginning = format!(

@@ -37,7 +37,7 @@ mod tests {
     use rustix::thread::{UnshareFlags, unshare_unsafe};
 
     #[test]
-    fn a_namespace_has_one_cookie_and_another_namespace_another() {
+    fn cookies_identify_namespaces() {
         let Ok(ours) = network_namespace_cookie() else {
             eprintln!("skipped: this kernel has no cookies of network namespaces (Linux 5.14 has)");
             return;

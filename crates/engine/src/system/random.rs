@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_are_those_of_the_published_generator() {
+    fn matches_published_splitmix64() {
         // The first outputs of the authors' C code with the seed 1234567, as listed by Rosetta Code.
         let random = Random::new(1_234_567);
         let bits = [(); 3].map(|()| random.bits());
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn all_numbers_below_a_bound_are_drawn_alike() {
+    fn below_is_uniform() {
         let random = Random::new(7);
         let mut drawn = [0_u32; 6];
         for _ in 0..60_000 {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_is_the_same_whether_it_is_taken_in_turn_or_by_position() {
+    fn unit_at_matches_unit() {
         let random = Random::stream(7, 3);
         let taken = random.clone();
         for position in 0..1000 {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_and_streams_give_other_numbers() {
+    fn seeds_and_streams_differ() {
         let first = Random::stream(1, 0).bits();
         assert_ne!(first, Random::stream(2, 0).bits());
         assert_ne!(first, Random::stream(1, 1).bits());
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_numbers_have_their_mean_and_their_median() {
+    fn exponential_mean_and_median() {
         let random = Random::stream(5, 0);
         let mut numbers: Vec<f64> = (0..100_000).map(|_| random.exponential()).collect();
         numbers.sort_unstable_by(f64::total_cmp);

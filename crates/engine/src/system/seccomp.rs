@@ -157,7 +157,7 @@ mod tests {
 
     /// On a separate thread, because the filter is permanent.
     #[test]
-    fn what_is_given_up_is_refused_and_the_rest_is_not() {
+    fn listed_calls_are_refused() {
         let thread = std::thread::spawn(|| {
             assert!(!are_refused());
             match refuse_calls() {

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_tasks_count_as_the_kind_that_their_task_had_when_they_began() {
+    fn polls_count_by_kind_at_start() {
         for core in cores() {
             let task = core.clone();
             core.spawn_as(ONE, async move {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn all_time_belongs_to_some_work() {
+    fn all_time_is_attributed() {
         for core in cores() {
             let task = core.clone();
             let begun = core.now_exact();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_woken_waits_until_the_task_before_has_run() {
+    fn latency_includes_earlier_tasks() {
         let core = Core::simulated(Simulation::with_seed(1));
         let Clock::Virtual(time, _) = core.clock() else {
             panic!("it is simulated");

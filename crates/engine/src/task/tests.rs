@@ -11,7 +11,7 @@ use crate::limits::CORES_MAX;
 const PLACE: u16 = CORES_MAX as u16 - 1;
 
 #[test]
-fn a_task_that_wakes_itself_runs_again() {
+fn self_woken_task_runs_again() {
     let tasks = Tasks::new(PLACE, Clock::Real);
     let runs = Rc::new(Cell::new(0));
     let seen = Rc::clone(&runs);
@@ -31,7 +31,7 @@ fn a_task_that_wakes_itself_runs_again() {
 }
 
 #[test]
-fn tasks_that_yield_go_on_a_few_a_turn_and_in_their_order() {
+fn yielded_tasks_run_in_order() {
     let tasks = Rc::new(Tasks::new(PLACE, Clock::Real));
     let order = Rc::new(RefCell::new(Vec::new()));
     for number in 0..YIELDED_PER_TURN + 1 {
@@ -59,7 +59,7 @@ fn tasks_that_yield_go_on_a_few_a_turn_and_in_their_order() {
 }
 
 #[test]
-fn a_task_that_is_charged_for_more_than_it_may_goes_on_in_another_turn() {
+fn overcharged_task_yields_turn() {
     for (charged, runs_in_a_turn) in [(OPERATIONS_PER_POLL, 10), (OPERATIONS_PER_POLL + 1, 1)] {
         let tasks = Rc::new(Tasks::new(PLACE, Clock::Real));
         let runs = Rc::new(Cell::new(0));
@@ -82,7 +82,7 @@ fn a_task_that_is_charged_for_more_than_it_may_goes_on_in_another_turn() {
 }
 
 #[test]
-fn a_name_of_an_ended_task_wakes_nobody() {
+fn stale_task_id_wakes_nothing() {
     let tasks = Tasks::new(PLACE, Clock::Real);
     let first = tasks.spawn(Work::TASK, Box::pin(async {}));
     tasks.run(1);
@@ -122,7 +122,7 @@ impl<F: FnMut()> Drop for AtEnd<F> {
 }
 
 #[test]
-fn whom_the_destructor_of_a_future_wakes_runs_again() {
+fn wake_in_destructor_runs_task() {
     let tasks = Tasks::new(PLACE, Clock::Real);
     let (waker, polls) = (Rc::default(), Rc::default());
     tasks.spawn(Work::TASK, waiting(&waker, &polls));
@@ -146,7 +146,7 @@ fn whom_the_destructor_of_a_future_wakes_runs_again() {
 }
 
 #[test]
-fn what_destructors_spawn_while_all_ends_ends_too() {
+fn tasks_spawned_in_clear_are_dropped() {
     let tasks = Rc::new(Tasks::new(PLACE, Clock::Real));
     let held = Rc::new(());
     let (own, kept) = (Rc::clone(&tasks), Rc::clone(&held));

@@ -104,7 +104,7 @@ mod tests {
     const PLACE: u16 = CORES_MAX as u16 - 1;
 
     #[test]
-    fn a_wake_where_no_task_runs_leaves_nothing_behind() {
+    fn wake_outside_core_leaves_no_entry() {
         let tasks = Tasks::new(PLACE, Clock::Real);
         let left: Rc<Cell<Option<Waker>>> = Rc::default();
         let leaving = Rc::clone(&left);

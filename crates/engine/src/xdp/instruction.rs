@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn instructions_are_the_bytes_of_the_standard() {
+    fn encoding_matches_standard() {
         let steps = [
             Step::Compute(Operation::Set, R0, Number(2)),
             Step::Compute(Operation::Add, R6, Of(R1)),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_leads_behind_what_stands_between() {
+    fn jump_offsets_skip_instructions() {
         let steps = [
             Step::Jump(Condition::Equal, R1, Number(0), Label::End),
             Step::PointToMap(R2),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_is_named_by_its_descriptor() {
+    fn map_load_uses_descriptor() {
         let program = assemble(&[Step::PointToMap(R6)], 9);
         assert_eq!((program.len(), program[0][4]), (2, 9));
         assert!(program[0][1] == 0x26 || program[0][1] == 0x62);

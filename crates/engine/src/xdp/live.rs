@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_leave_are_those_that_come_and_each_has_its_number() {
+    fn sent_frames_arrive_numbered() {
         joined(|a, b| {
             let drop = match CountingDrop::attach(b, MARK) {
                 Ok(drop) => drop,
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_interface_does_not_take_has_not_left() {
+    fn refused_frames_are_not_sent() {
         joined(|a, b| {
             let mut frames = match LiveFrames::new(&[frame(a), frame(b + 100)]) {
                 Ok(frames) => frames,

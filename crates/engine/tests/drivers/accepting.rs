@@ -13,7 +13,7 @@ use onrush_engine::{
 use crate::ground::on_every_driver;
 
 #[test]
-fn a_core_that_stops_accepts_those_who_wait() {
+fn stopping_core_accepts_queued() {
     on_every_driver(|core, listener, address| async move {
         let mut clients = Vec::new();
         for _ in 0..5 {
@@ -39,7 +39,7 @@ fn a_core_that_stops_accepts_those_who_wait() {
 }
 
 #[test]
-fn whoever_nobody_accepted_is_reset_when_the_listener_ends() {
+fn unaccepted_connections_are_reset() {
     on_every_driver(|core, listener, address| async move {
         if matches!(address, Address::Unix(_)) {
             // The claim of a Unix socket is a listener, too, and still exists.
@@ -53,7 +53,7 @@ fn whoever_nobody_accepted_is_reset_when_the_listener_ends() {
 }
 
 #[test]
-fn at_the_last_look_there_is_what_has_arrived_and_nothing_else() {
+fn recv_arrived_returns_only_arrived_bytes() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -90,7 +90,7 @@ fn at_the_last_look_there_is_what_has_arrived_and_nothing_else() {
 }
 
 #[test]
-fn no_more_are_accepted_than_may_be_and_the_next_when_one_has_ended() {
+fn accept_bound_frees_on_close() {
     on_every_driver(|core, listener, address| async move {
         let allowance = Allowance::new(3);
         core.bound_accepted(Arc::clone(&allowance));
@@ -129,7 +129,7 @@ fn no_more_are_accepted_than_may_be_and_the_next_when_one_has_ended() {
 }
 
 #[test]
-fn of_idle_connections_those_that_wait_longest_make_room() {
+fn end_idle_ends_longest_waits() {
     on_every_driver(|core, listener, address| async move {
         let ended: Rc<RefCell<Vec<u64>>> = Rc::default();
         let mut clients = Vec::new();
@@ -157,7 +157,7 @@ fn of_idle_connections_those_that_wait_longest_make_room() {
 }
 
 #[test]
-fn a_listener_that_refuses_handshakes_begins_none() {
+fn refused_handshakes_time_out() {
     for io in [Io::Epoll, Io::IoUring] {
         if onrush_engine::choose(io).is_err() {
             continue;
@@ -193,7 +193,7 @@ fn a_listener_that_refuses_handshakes_begins_none() {
 }
 
 #[test]
-fn a_unix_socket_that_is_withdrawn_leaves_the_file_of_the_next_one() {
+fn withdraw_keeps_replaced_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let address = Address::Unix(path.clone());

@@ -7,7 +7,7 @@ use onrush_engine::{Address, BUFFER_BYTES, Input, Kind, Stream};
 use crate::ground::{buffers_once_calm, bytes, on_every_driver, receive_all, send};
 
 #[test]
-fn what_a_client_does_not_read_is_not_hoarded_by_the_kernel() {
+fn kernel_holds_little_unread() {
     on_every_driver(|core, listener, address| async move {
         if matches!(address, Address::Unix(_)) {
             return; // unix(7): the buffer has a fixed size.
@@ -26,7 +26,7 @@ fn what_a_client_does_not_read_is_not_hoarded_by_the_kernel() {
 }
 
 #[test]
-fn of_a_peer_that_sends_endlessly_only_a_handful_of_buffers_is_held() {
+fn endless_sender_holds_few_buffers() {
     const STREAMS: usize = 20;
     /// Buffers in flight of the sender and of the receiver, whose multishot receive may take one more than intended.
     const BUFFERS_PER_STREAM: usize = 2 + 2;
@@ -60,7 +60,7 @@ fn of_a_peer_that_sends_endlessly_only_a_handful_of_buffers_is_held() {
 }
 
 #[test]
-fn of_a_peer_that_sends_byte_by_byte_only_a_handful_of_buffers_is_held() {
+fn bytewise_sender_holds_few_buffers() {
     on_every_driver(|core, listener, address| async move {
         let lent = buffers_once_calm(&core).await;
         let sender = Stream::connect(&core, &address, None).await.unwrap();

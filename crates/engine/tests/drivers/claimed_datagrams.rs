@@ -17,7 +17,7 @@ fn loopback() -> SocketAddr {
 }
 
 #[test]
-fn an_address_is_claimed_once_and_a_core_takes_its_socket_once() {
+fn claims_and_sockets_are_exclusive() {
     on_every_network(|core, address| async move {
         let claim = DatagramClaim::new(address, 1, None).unwrap();
         let taken = DatagramClaim::new(claim.address(), 1, None).unwrap_err();
@@ -48,7 +48,7 @@ fn arrived(core: &Core, claim: &DatagramClaim) -> usize {
 }
 
 #[test]
-fn each_core_has_its_part_of_the_flows() {
+fn flows_are_distributed() {
     for io in [Io::Epoll, Io::IoUring] {
         if onrush_engine::choose(io).is_err() {
             continue;
@@ -67,7 +67,7 @@ fn each_core_has_its_part_of_the_flows() {
 }
 
 #[test]
-fn what_finds_no_room_is_told_with_the_next_that_does() {
+fn drops_are_reported() {
     for io in [Io::Epoll, Io::IoUring] {
         if onrush_engine::choose(io).is_err() {
             continue;
@@ -101,7 +101,7 @@ fn what_finds_no_room_is_told_with_the_next_that_does() {
 }
 
 #[test]
-fn a_socket_that_is_ended_has_received_what_had_come() {
+fn ended_socket_receives_queued() {
     on_every_network(|core, address| async move {
         let socket = Rc::new(Datagram::bind(&core, address).unwrap());
         let ending = Rc::clone(&socket);

@@ -11,7 +11,7 @@ use onrush_engine::{Address, Claim, Core, Io, Kind, Listener};
 use crate::ground::{addresses, poll_once, run};
 
 #[test]
-fn a_taken_address_is_an_error_even_with_port_sharing() {
+fn address_in_use_is_an_error() {
     let core = Core::new(0, Io::Epoll).unwrap();
     let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
     let _listener = Listener::new(&core, &claim).unwrap();
@@ -20,7 +20,7 @@ fn a_taken_address_is_an_error_even_with_port_sharing() {
 }
 
 #[test]
-fn a_free_port_is_given_to_one_claim_only() {
+fn free_ports_are_unique() {
     let free = Address::Tcp("127.0.0.1:0".parse().unwrap());
     let claims: Vec<Claim> = (0..400).map(|_| Claim::new(&free).unwrap()).collect();
     let mut addresses: Vec<String> = claims
@@ -33,7 +33,7 @@ fn a_free_port_is_given_to_one_claim_only() {
 }
 
 #[test]
-fn an_abandoned_unix_socket_is_replaced_and_a_live_one_is_not() {
+fn only_abandoned_unix_sockets_are_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
@@ -49,7 +49,7 @@ fn an_abandoned_unix_socket_is_replaced_and_a_live_one_is_not() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_never_replaced() {
+fn regular_file_is_not_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     std::fs::write(&path, b"somebody's").unwrap();
@@ -63,7 +63,7 @@ fn a_file_that_is_no_socket_is_never_replaced() {
 }
 
 #[test]
-fn a_listener_that_was_dropped_takes_no_connection_from_those_that_stay() {
+fn dropped_listener_takes_no_connection() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let directory = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn a_listener_that_was_dropped_takes_no_connection_from_those_that_stay() {
 }
 
 #[test]
-fn who_comes_while_a_listener_leaves_its_queue_to_another_process_is_accepted() {
+fn handover_loses_no_connection() {
     for io in [Io::Epoll, Io::IoUring] {
         let directory = tempfile::tempdir().unwrap();
         for address in addresses(directory.path()) {

@@ -8,7 +8,7 @@ use onrush_engine::{Address, Errno, Kind, Op, Source, Stream};
 use crate::ground::on_every_driver;
 
 #[test]
-fn connecting_where_nobody_listens_is_refused() {
+fn connect_without_listener_is_refused() {
     on_every_driver(|core, listener, address| async move {
         drop(listener);
         core.sleep(Duration::from_millis(1)).await;
@@ -24,7 +24,7 @@ fn connecting_where_nobody_listens_is_refused() {
 }
 
 #[test]
-fn a_connection_comes_from_where_it_is_told_to() {
+fn connect_uses_source() {
     on_every_driver(|core, listener, address| async move {
         let Address::Tcp(target) = address.clone() else {
             return; // Unix sockets have no source address.
@@ -56,7 +56,7 @@ fn a_connection_comes_from_where_it_is_told_to() {
 }
 
 #[test]
-fn a_source_that_is_not_of_this_machine_is_told_from_a_lack_of_ports() {
+fn foreign_source_is_a_bind_error() {
     on_every_driver(|core, listener, address| async move {
         let strange: IpAddr = match address {
             // Reserved for documentation: RFC 5737 and RFC 3849.

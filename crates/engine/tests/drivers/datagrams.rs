@@ -94,7 +94,7 @@ async fn expect_silence(socket: &Datagram) {
 }
 
 #[test]
-fn each_datagram_arrives_as_it_was_sent() {
+fn datagrams_arrive_unchanged() {
     on_every_network(|core, address| async move {
         let (near, far) = pair(&core, address);
         let mut batch = SendBatch::default();
@@ -115,7 +115,7 @@ fn each_datagram_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn a_batch_is_bounded_and_goes_to_whom_each_message_says() {
+fn batch_is_bounded_and_addressed() {
     on_every_network(|core, address| async move {
         let near = Datagram::bind(&core, address).unwrap();
         let far = [(); 3].map(|()| Datagram::bind(&core, address).unwrap());
@@ -151,7 +151,7 @@ fn a_batch_is_bounded_and_goes_to_whom_each_message_says() {
 }
 
 #[test]
-fn what_finds_no_room_is_said_to_be_truncated() {
+fn long_datagram_is_truncated() {
     on_every_network(|core, address| async move {
         let (near, far) = pair(&core, address);
         let mut received = ReceiveBatch::new(3, 10);
@@ -168,7 +168,7 @@ fn what_finds_no_room_is_said_to_be_truncated() {
 }
 
 #[test]
-fn a_datagram_says_where_it_was_sent_to_and_what_routers_say() {
+fn destination_and_ecn_are_reported() {
     on_every_network(|core, address| async move {
         let unspecified: SocketAddr = match address {
             SocketAddr::V4(_) => "0.0.0.0:0".parse().unwrap(),
@@ -211,7 +211,7 @@ fn a_datagram_says_where_it_was_sent_to_and_what_routers_say() {
 }
 
 #[test]
-fn a_sender_hears_that_nobody_is_there_and_goes_on() {
+fn refusal_is_reported_once() {
     on_every_network(|core, address| async move {
         let (near, far) = pair(&core, address);
         let there = far.local();
@@ -230,7 +230,7 @@ fn a_sender_hears_that_nobody_is_there_and_goes_on() {
 }
 
 #[test]
-fn a_datagram_that_is_too_long_is_an_error_of_its_own() {
+fn oversized_datagram_is_an_error() {
     on_every_network(|core, address| async move {
         let (near, far) = pair(&core, address);
         let mut batch = SendBatch::default();
@@ -246,7 +246,7 @@ fn a_datagram_that_is_too_long_is_an_error_of_its_own() {
 }
 
 #[test]
-fn a_connected_socket_hears_its_peer_only() {
+fn connected_socket_filters_peers() {
     on_every_network(|core, address| async move {
         let (near, far) = pair(&core, address);
         let stranger = Datagram::bind(&core, address).unwrap();
@@ -261,7 +261,7 @@ fn a_connected_socket_hears_its_peer_only() {
 }
 
 #[test]
-fn an_address_is_taken_by_one_socket_until_that_is_dropped() {
+fn bound_address_is_exclusive() {
     on_every_network(|core, address| async move {
         let first = Datagram::bind(&core, address).unwrap();
         assert_ne!(first.local().port(), 0);
@@ -284,7 +284,7 @@ fn an_address_is_taken_by_one_socket_until_that_is_dropped() {
 }
 
 #[test]
-fn operations_that_are_given_up_lose_nothing() {
+fn cancelled_operations_lose_nothing() {
     on_every_network(|core, address| async move {
         let (near, far) = pair(&core, address);
         let mut received = ReceiveBatch::new(1, 100);
@@ -315,7 +315,7 @@ fn operations_that_are_given_up_lose_nothing() {
 }
 
 #[test]
-fn a_wait_ends_when_the_core_is_asked_to_stop() {
+fn stop_ends_receive() {
     on_every_network(|core, address| async move {
         let (near, far) = pair(&core, address);
         let stopping = core.clone();
@@ -355,7 +355,7 @@ fn arrivals(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_simulated_network_loses_doubles_and_reorders_datagrams_as_its_seed_says() {
+fn simulated_faults_follow_seed() {
     let (mut lost, mut doubled, mut overtaken) = (0, 0, 0);
     for seed in 0..SEEDS {
         let arrived = arrivals(seed);

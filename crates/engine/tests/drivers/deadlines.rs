@@ -7,7 +7,7 @@ use onrush_engine::{BUFFER_BYTES, Input, Kind, Stream};
 use crate::ground::{bytes, on_every_driver, send};
 
 #[test]
-fn a_wait_ends_at_its_deadline_and_the_stream_lives_on() {
+fn deadline_ends_wait_not_stream() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -30,7 +30,7 @@ fn a_wait_ends_at_its_deadline_and_the_stream_lives_on() {
 }
 
 #[test]
-fn a_sender_whose_peer_does_not_read_times_out() {
+fn send_to_stalled_peer_times_out() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -46,7 +46,7 @@ fn a_sender_whose_peer_does_not_read_times_out() {
 }
 
 #[test]
-fn a_stream_dropped_after_its_send_timed_out_gives_its_descriptor_back() {
+fn drop_after_timeout_closes() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();

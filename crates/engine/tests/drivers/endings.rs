@@ -10,7 +10,7 @@ use onrush_engine::{Address, BUFFER_BYTES, Claim, Core, Input, Io, Listener, Sim
 use crate::ground::{SEEDS, bytes, on_every_driver, poll_once, receive_all, seeds, send};
 
 #[test]
-fn a_stream_that_is_to_reset_when_dropped_never_looks_complete() {
+fn reset_when_dropped_is_not_an_end() {
     on_every_driver(|core, listener, address| async move {
         if matches!(address, Address::Unix(_)) {
             return; // unix(7): no resets.
@@ -51,7 +51,7 @@ async fn learns_of_the_end(stream: &Stream) -> bool {
 }
 
 #[test]
-fn a_reset_does_not_wait_for_a_peer_that_does_not_read() {
+fn reset_does_not_wait_for_peer() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -66,7 +66,7 @@ fn a_reset_does_not_wait_for_a_peer_that_does_not_read() {
 }
 
 #[test]
-fn streams_dropped_with_everything_in_flight_return_all_buffers() {
+fn dropped_streams_return_buffers() {
     on_every_driver(|core, listener, address| async move {
         let before = core.pool().in_use();
         for round in 0..50 {
@@ -105,7 +105,7 @@ fn streams_dropped_with_everything_in_flight_return_all_buffers() {
 }
 
 #[test]
-fn what_was_sent_last_arrives_although_the_core_ends() {
+fn last_bytes_arrive_after_core_end() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
@@ -158,7 +158,7 @@ where
 }
 
 #[test]
-fn what_is_not_sent_when_the_core_ends_is_missed_by_its_peer() {
+fn unsent_bytes_at_core_end_reset() {
     let is_reset = |end: std::io::Result<usize>, io| {
         let error = end.expect_err("it is not whole");
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{io:?}");
@@ -184,7 +184,7 @@ fn what_is_not_sent_when_the_core_ends_is_missed_by_its_peer() {
 }
 
 #[test]
-fn what_a_peer_has_not_taken_in_its_time_is_missed_by_it() {
+fn send_timeout_resets() {
     let serve = |_, server: Stream| async move {
         server.set_send_patience(Duration::from_millis(1));
         send_more_than_fits(&server).await;
@@ -197,7 +197,7 @@ fn what_a_peer_has_not_taken_in_its_time_is_missed_by_it() {
 }
 
 #[test]
-fn what_fits_is_sent_when_the_core_ends() {
+fn core_end_sends_what_fits() {
     let serve = |core: Core, server: Stream| async move {
         core.stop(Duration::ZERO);
         core.stopped().await;
@@ -209,7 +209,7 @@ fn what_fits_is_sent_when_the_core_ends() {
 }
 
 #[test]
-fn a_simulated_reset_reaches_both_ends_and_nobody_hangs() {
+fn simulated_reset_reaches_both_ends() {
     for seed in seeds(SEEDS) {
         let mut options = Simulation::with_seed(seed);
         options.reset = 100;

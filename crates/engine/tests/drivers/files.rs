@@ -7,7 +7,7 @@ use onrush_engine::{Errno, FileKind, Kind, Root, Stream};
 use crate::ground::{bytes, on_every_driver, receive_all};
 
 #[test]
-fn a_file_is_sent_behind_its_head() {
+fn file_follows_head() {
     on_every_driver(|core, listener, address| async move {
         let directory = tempfile::tempdir().unwrap();
         let content = bytes(3_000_000);
@@ -41,7 +41,7 @@ fn a_file_is_sent_behind_its_head() {
 }
 
 #[test]
-fn a_file_shorter_than_promised_is_an_error() {
+fn short_file_is_an_error() {
     on_every_driver(|core, listener, address| async move {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("file"), b"short").unwrap();
@@ -66,7 +66,7 @@ fn a_file_shorter_than_promised_is_an_error() {
 }
 
 #[test]
-fn a_path_cannot_leave_its_root() {
+fn paths_stay_beneath_root() {
     let directory = tempfile::tempdir().unwrap();
     let root_path = directory.path().join("root");
     std::fs::create_dir_all(root_path.join("inner")).unwrap();
@@ -100,7 +100,7 @@ fn a_path_cannot_leave_its_root() {
 }
 
 #[test]
-fn a_directory_is_listed_without_what_cannot_be_opened() {
+fn listing_skips_unopenable() {
     let directory = tempfile::tempdir().unwrap();
     let root_path = directory.path().join("root");
     std::fs::create_dir_all(root_path.join("inner/deeper")).unwrap();

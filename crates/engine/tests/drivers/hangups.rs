@@ -25,7 +25,7 @@ async fn is_open(stream: &Stream) -> bool {
 }
 
 #[test]
-fn a_reset_is_noticed_by_who_does_not_receive() {
+fn reset_ends_hangup_wait() {
     // After a small message, and after bulk data of which only the first buffer is read.
     for sent in [10, 3 * BUFFER_BYTES] {
         on_every_driver(move |core, listener, address| async move {
@@ -46,7 +46,7 @@ fn a_reset_is_noticed_by_who_does_not_receive() {
 }
 
 #[test]
-fn a_peer_that_ends_its_side_has_not_hung_up_until_it_does() {
+fn half_close_is_not_a_hangup() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -66,7 +66,7 @@ fn a_peer_that_ends_its_side_has_not_hung_up_until_it_does() {
 }
 
 #[test]
-fn a_unix_socket_that_is_closed_has_hung_up() {
+fn closed_unix_peer_is_a_hangup() {
     on_every_driver(|core, listener, address| async move {
         if !matches!(address, Address::Unix(_)) {
             return; // tcp(7): looks like a half-close.
@@ -83,7 +83,7 @@ fn a_unix_socket_that_is_closed_has_hung_up() {
 }
 
 #[test]
-fn bytes_do_not_end_the_wait_for_a_hang_up_and_are_not_lost() {
+fn bytes_do_not_end_hangup_wait() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();

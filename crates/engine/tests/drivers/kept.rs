@@ -32,7 +32,7 @@ async fn is_spent_soon(stream: &Stream) -> bool {
 }
 
 #[test]
-fn what_arrives_unasked_and_the_end_spend_a_kept_connection_whatever_it_carried() {
+fn unexpected_bytes_and_end_spend_connection() {
     // A small message; bulk data in pieces and at once; small messages after bulk data.
     for sizes in [
         &[10][..],
@@ -64,7 +64,7 @@ fn what_arrives_unasked_and_the_end_spend_a_kept_connection_whatever_it_carried(
 }
 
 #[test]
-fn a_watched_connection_is_received_from_as_ever() {
+fn watched_connection_receives() {
     on_every_driver(|core, listener, address| async move {
         let server = Stream::connect(&core, &address, None).await.unwrap();
         let client = Rc::new(listener.accept().await.unwrap());

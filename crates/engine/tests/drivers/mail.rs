@@ -16,7 +16,7 @@ use super::ground::{SEEDS, on_every_driver, seeds};
 const NUMBERS: u32 = 100;
 
 #[test]
-fn mail_of_a_thread_runs_on_the_core_in_its_order() {
+fn mail_runs_in_order() {
     on_every_driver(|core, _listener, _| async move {
         let (all_posted, posted) = core.promise();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -41,7 +41,7 @@ fn mail_of_a_thread_runs_on_the_core_in_its_order() {
 }
 
 #[test]
-fn mail_can_spawn_a_task_and_mail_of_a_task_comes_in_a_later_turn() {
+fn mail_spawns_tasks() {
     on_every_driver(|core, _listener, _| async move {
         let has_run = Arc::new(AtomicBool::new(false));
         let ran = Arc::clone(&has_run);
@@ -85,7 +85,7 @@ async fn woken_elsewhere(times: usize) {
 }
 
 #[test]
-fn a_waker_that_is_woken_on_another_thread_wakes_its_task() {
+fn wake_from_other_thread() {
     for io in [Io::Epoll, Io::IoUring] {
         if onrush_engine::choose(io).is_err() {
             eprintln!("skipped: this kernel has no {io:?}");
@@ -101,7 +101,7 @@ fn a_waker_that_is_woken_on_another_thread_wakes_its_task() {
 
 /// More tasks than the bound on wake-ups, all woken by one thread while the core is blocked.
 #[test]
-fn however_many_tasks_are_woken_elsewhere_each_goes_on() {
+fn wakes_beyond_bound_reach_all_tasks() {
     on_every_driver(|core, _listener, _| async move {
         const TASKS: usize = 3000;
         let wakers = Rc::new(RefCell::new(Vec::new()));
@@ -135,7 +135,7 @@ fn however_many_tasks_are_woken_elsewhere_each_goes_on() {
 }
 
 #[test]
-fn a_destructor_at_the_end_of_a_task_wakes_another() {
+fn destructor_of_task_wakes_another() {
     struct WakesWhenDropped(Waker, Rc<Cell<bool>>);
     impl Drop for WakesWhenDropped {
         fn drop(&mut self) {
@@ -166,7 +166,7 @@ fn a_destructor_at_the_end_of_a_task_wakes_another() {
 }
 
 #[test]
-fn a_full_mailbox_and_one_of_an_ended_core_refuse() {
+fn full_and_ended_mailboxes_refuse() {
     let core = Core::simulated(Simulation::with_seed(1));
     let handle = core.handle();
     let run = Arc::new(AtomicUsize::new(0));
@@ -187,7 +187,7 @@ fn a_full_mailbox_and_one_of_an_ended_core_refuse() {
 }
 
 #[test]
-fn a_promise_that_is_dropped_says_so_and_one_that_nobody_wants_knows_it() {
+fn dropped_promise_and_reply_are_noticed() {
     on_every_driver(|core, _listener, _| async move {
         let (promise, reply) = core.promise::<u32>();
         drop(promise);
@@ -205,7 +205,7 @@ fn a_promise_that_is_dropped_says_so_and_one_that_nobody_wants_knows_it() {
 }
 
 #[test]
-fn what_threads_promise_a_simulated_core_comes_as_the_seed_says() {
+fn promises_follow_seed() {
     let arrivals = |seed| {
         let core = Core::simulated(Simulation::with_seed(seed));
         let times = Rc::new(RefCell::new(Vec::new()));
@@ -227,7 +227,7 @@ fn what_threads_promise_a_simulated_core_comes_as_the_seed_says() {
 }
 
 #[test]
-fn mail_finds_what_is_attached_to_its_core_as_long_as_that_is_there() {
+fn mail_finds_attached_value() {
     on_every_driver(|core, _listener, _| async move {
         let there = Rc::new(Cell::new(7));
         let weak = Rc::downgrade(&there);

@@ -57,7 +57,7 @@ async fn round_trips(stream: &Stream, count: usize) {
 }
 
 #[test]
-fn asking_in_vain_is_a_wait_and_no_work() {
+fn empty_polls_count_as_wait() {
     for core in cores() {
         let (address, peer) = echo();
         let asking = core.clone();
@@ -83,7 +83,7 @@ fn asking_in_vain_is_a_wait_and_no_work() {
 }
 
 #[test]
-fn time_without_a_cpu_is_no_work() {
+fn lost_cpu_time_is_not_work() {
     for core in cores() {
         let before = thread_cpu();
         let waiting = core.clone();
@@ -101,7 +101,7 @@ fn time_without_a_cpu_is_no_work() {
 }
 
 #[test]
-fn who_waits_beside_the_socket_that_is_asked_gets_a_turn() {
+fn other_waits_get_turns() {
     for core in cores() {
         let (address, peer) = echo();
         let (other_address, other_peer) = echo();
@@ -133,7 +133,7 @@ fn who_waits_beside_the_socket_that_is_asked_gets_a_turn() {
 }
 
 #[test]
-fn a_stop_of_another_thread_is_seen_while_a_socket_is_asked() {
+fn stop_is_seen_while_polling() {
     for core in cores() {
         let (address, peer) = echo();
         let asking = core.clone();
@@ -154,7 +154,7 @@ fn a_stop_of_another_thread_is_seen_while_a_socket_is_asked() {
 }
 
 #[test]
-fn datagrams_that_come_one_by_one_and_then_many_at_once_are_all_received() {
+fn single_and_bursty_datagrams_arrive() {
     for core in cores() {
         let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
         let peer_address = peer.local_addr().unwrap();
@@ -207,7 +207,7 @@ fn datagrams_that_come_one_by_one_and_then_many_at_once_are_all_received() {
 }
 
 #[test]
-fn a_datagram_that_is_asked_for_is_whole_or_said_to_be_cut() {
+fn polled_datagram_reports_truncation() {
     for core in cores() {
         let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
         let peer_address = peer.local_addr().unwrap();

@@ -9,7 +9,7 @@ use crate::datagrams::{on_every_network, pair, receive, send_all};
 use crate::ground::{bytes, run};
 
 #[test]
-fn a_message_of_many_segments_is_as_many_datagrams() {
+fn segments_are_datagrams() {
     on_every_network(|core, address| async move {
         for segmentation in [Segmentation::Kernel, Segmentation::Engine] {
             for coalesces in [false, true] {
@@ -49,7 +49,7 @@ fn a_message_of_many_segments_is_as_many_datagrams() {
 }
 
 #[test]
-fn the_kernel_hands_over_the_datagrams_of_a_flow_together() {
+fn gro_coalesces_flow() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let (near, far) = pair(&core, "127.0.0.1:0".parse().unwrap());

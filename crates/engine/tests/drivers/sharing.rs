@@ -130,7 +130,7 @@ fn on_two_cpus(test: impl Fn(Io, usize, usize)) {
 }
 
 #[test]
-fn a_connection_goes_to_the_core_on_the_cpu_of_its_client() {
+fn connection_goes_to_clients_cpu() {
     on_two_cpus(|io, one, two| {
         let served = Served::start(io, &[one, two], &[one, two]);
         // A few from each CPU in turn, so that neither core ever has clearly more.
@@ -148,7 +148,7 @@ fn a_connection_goes_to_the_core_on_the_cpu_of_its_client() {
 }
 
 #[test]
-fn the_core_is_found_by_what_was_said_of_its_cpu_and_not_by_its_number() {
+fn core_is_selected_by_cpu_not_number() {
     on_two_cpus(|io, one, two| {
         let served = Served::start(io, &[one, two], &[two, one]);
         let clients = connect(served.address(), one, 3);
@@ -160,7 +160,7 @@ fn the_core_is_found_by_what_was_said_of_its_cpu_and_not_by_its_number() {
 }
 
 #[test]
-fn where_no_core_is_on_the_cpu_of_the_client_all_cores_get_some() {
+fn cpu_without_core_uses_hash() {
     on_two_cpus(|io, one, two| {
         let served = Served::start(io, &[one, two], &[1022, 1023]);
         let clients = connect(served.address(), one, 40);
@@ -173,7 +173,7 @@ fn where_no_core_is_on_the_cpu_of_the_client_all_cores_get_some() {
 }
 
 #[test]
-fn no_core_starves_when_all_connections_come_from_one_cpu() {
+fn one_cpu_does_not_starve_cores() {
     on_two_cpus(|io, one, two| {
         for (count, least) in [(8, 3), (100, 40)] {
             for (id, cpu) in [(1, one), (0, two)] {
@@ -202,7 +202,7 @@ async fn accept_what_waits(listener: &Listener) -> Vec<Stream> {
 }
 
 #[test]
-fn connections_on_their_way_to_another_core_are_among_those_that_may_be_open() {
+fn handed_connections_count_towards_bound() {
     const MAX: usize = 20;
     on_two_cpus(|io, one, two| {
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
@@ -274,7 +274,7 @@ fn connections_on_their_way_to_another_core_are_among_those_that_may_be_open() {
 }
 
 #[test]
-fn while_cores_leave_one_by_one_every_connection_is_served() {
+fn leaving_cores_lose_no_connection() {
     on_two_cpus(|io, one, two| {
         for first in [0, 1] {
             let served = Served::start(io, &[one, two], &[one, two]);

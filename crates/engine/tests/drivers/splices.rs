@@ -45,7 +45,7 @@ async fn pass(from: &Stream, to: &Stream, mut left: usize) -> Input {
 }
 
 #[test]
-fn a_splice_moves_its_part_in_order_and_leaves_what_is_behind_it() {
+fn splice_moves_exact_length() {
     const BEHIND: usize = 300;
     on_every_driver(|core, listener, address| async move {
         for count in [1, BUFFER_BYTES, 200_000, LONG] {
@@ -69,7 +69,7 @@ fn a_splice_moves_its_part_in_order_and_leaves_what_is_behind_it() {
 }
 
 #[test]
-fn what_is_queued_goes_before_what_passes() {
+fn queued_bytes_precede_splice() {
     on_every_driver(|core, listener, address| async move {
         let (client, front, back, server) = path(&core, &listener, &address).await;
         let body = bytes(LONG);
@@ -85,7 +85,7 @@ fn what_is_queued_goes_before_what_passes() {
 }
 
 #[test]
-fn splices_to_peers_that_do_not_read_hold_no_buffers_and_end_where_they_stand() {
+fn stalled_splices_hold_no_buffers() {
     const STREAMS: usize = 10;
     on_every_driver(|core, listener, address| async move {
         let lent = buffers_once_calm(&core).await;

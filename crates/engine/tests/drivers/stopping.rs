@@ -9,7 +9,7 @@ use onrush_engine::{Core, Input, Io, Kind, Stream};
 use crate::ground::on_every_driver;
 
 #[test]
-fn stopping_ends_idle_waits_at_once_and_lets_work_finish() {
+fn stop_ends_idle_waits_only() {
     on_every_driver(|core, listener, address| async move {
         let finished = Rc::new(Cell::new(0));
         let client = Stream::connect(&core, &address, None).await.unwrap();
@@ -46,7 +46,7 @@ fn stopping_ends_idle_waits_at_once_and_lets_work_finish() {
 }
 
 #[test]
-fn a_stop_with_more_patience_does_not_prolong_one_with_less() {
+fn longer_stop_does_not_prolong() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let waiting = core.clone();
@@ -58,7 +58,7 @@ fn a_stop_with_more_patience_does_not_prolong_one_with_less() {
 }
 
 #[test]
-fn a_second_stop_with_less_patience_shortens_the_first() {
+fn shorter_stop_shortens() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let (waiting, stopper) = (core.clone(), core.clone());
@@ -73,7 +73,7 @@ fn a_second_stop_with_less_patience_shortens_the_first() {
 }
 
 #[test]
-fn a_core_that_is_stopped_over_and_over_still_stops() {
+fn repeated_stops_still_stop() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let (waiting, handle) = (core.clone(), core.handle());
@@ -94,7 +94,7 @@ fn a_core_that_is_stopped_over_and_over_still_stops() {
 }
 
 #[test]
-fn another_thread_can_stop_pinned_cores() {
+fn other_thread_stops_cores() {
     let cpus = onrush_engine::cpu::allowed()
         .into_iter()
         .map(Some)
@@ -116,7 +116,7 @@ fn another_thread_can_stop_pinned_cores() {
 }
 
 #[test]
-fn a_listener_that_ends_takes_those_who_wait_and_its_core_goes_on() {
+fn ended_listener_accepts_queued() {
     on_every_driver(|core, listener, address| async move {
         let waiting = Stream::connect(&core, &address, None).await.unwrap();
         listener.end();
@@ -138,7 +138,7 @@ fn a_listener_that_ends_takes_those_who_wait_and_its_core_goes_on() {
 }
 
 #[test]
-fn a_listener_that_ends_ends_the_wait_of_its_task() {
+fn listener_end_ends_accept() {
     on_every_driver(|core, listener, _| async move {
         let listener = Rc::new(listener);
         let (ended, seen) = (Rc::new(Cell::new(false)), Rc::clone(&listener));

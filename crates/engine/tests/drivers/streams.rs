@@ -11,7 +11,7 @@ use onrush_engine::{BUFFER_BYTES, Input, Stream};
 use crate::ground::{bytes, echo, on_every_driver, poll_once, receive_all, send};
 
 #[test]
-fn what_is_sent_comes_back_unchanged() {
+fn echo_is_unchanged() {
     on_every_driver(|core, listener, address| async move {
         let server = core.clone();
         core.spawn(async move {
@@ -34,7 +34,7 @@ fn what_is_sent_comes_back_unchanged() {
 }
 
 #[test]
-fn a_core_that_polls_does_the_same_and_says_how_long_it_worked() {
+fn busy_polling_echo_reports_work() {
     on_every_driver(|core, listener, address| async move {
         core.busy_poll();
         let begun = core.now_exact();
@@ -76,7 +76,7 @@ fn several_parts_arrive_in_order() {
 }
 
 #[test]
-fn a_receive_that_is_given_up_loses_nothing() {
+fn cancelled_receive_loses_nothing() {
     on_every_driver(|core, listener, address| async move {
         let client = Rc::new(Stream::connect(&core, &address, None).await.unwrap());
         let server = listener.accept().await.unwrap();
@@ -99,7 +99,7 @@ fn a_receive_that_is_given_up_loses_nothing() {
 }
 
 #[test]
-fn a_task_that_is_always_ready_does_not_keep_the_others_from_their_sockets() {
+fn ready_task_does_not_starve_sockets() {
     on_every_driver(|core, listener, address| async move {
         let received = Rc::new(Cell::new(false));
         let seen = Rc::clone(&received);
@@ -120,7 +120,7 @@ fn a_task_that_is_always_ready_does_not_keep_the_others_from_their_sockets() {
 }
 
 #[test]
-fn a_peer_that_never_lets_us_wait_does_not_hold_the_core() {
+fn fast_peer_does_not_hold_core() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -146,7 +146,7 @@ fn a_peer_that_never_lets_us_wait_does_not_hold_the_core() {
 }
 
 #[test]
-fn a_part_longer_than_lengths_of_the_kernel_is_sent_like_any_other() {
+fn part_beyond_kernel_length() {
     /// Four GiB of untouched pages.
     static LARGE: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; 1 << 32]);
     on_every_driver(|core, listener, address| async move {
@@ -166,7 +166,7 @@ fn a_part_longer_than_lengths_of_the_kernel_is_sent_like_any_other() {
 }
 
 #[test]
-fn bytes_that_mean_nothing_are_dropped_or_received_and_what_follows_them_is_received() {
+fn unneeded_bytes_are_discarded_exactly() {
     const BEHIND: usize = 20_000;
     on_every_driver(|core, listener, address| async move {
         for count in [1, BUFFER_BYTES, 2_600_000] {

@@ -76,7 +76,7 @@ async fn send_portions(stream: &Stream) {
 const LARGE: usize = 2_600_000;
 
 #[test]
-fn a_tunnel_changes_nothing_and_each_direction_ends_on_its_own() {
+fn tunnel_directions_end_independently() {
     on_every_driver(|core, listener, address| async move {
         let all = bytes(PORTIONS.iter().sum());
         let path = Path::new(&core, &listener, &address).await;
@@ -116,7 +116,7 @@ fn a_tunnel_changes_nothing_and_each_direction_ends_on_its_own() {
 }
 
 #[test]
-fn what_came_before_a_tunnel_goes_first() {
+fn received_bytes_precede_tunnel() {
     on_every_driver(|core, listener, address| async move {
         let path = Path::new(&core, &listener, &address).await;
         let head = b"GET / HTTP/1.1\r\n\r\n";
@@ -150,7 +150,7 @@ fn what_came_before_a_tunnel_goes_first() {
 }
 
 #[test]
-fn a_transfer_that_is_given_up_loses_nothing() {
+fn cancelled_transfer_loses_nothing() {
     on_every_driver(|core, listener, address| async move {
         let path = Path::new(&core, &listener, &address).await;
         let (client, server) = (path.client, path.server);
@@ -180,7 +180,7 @@ fn a_transfer_that_is_given_up_loses_nothing() {
 }
 
 #[test]
-fn a_tunnel_whose_reader_is_slow_holds_a_handful_of_buffers_and_gives_all_back() {
+fn slow_reader_holds_few_buffers() {
     on_every_driver(|core, listener, address| async move {
         let lent = buffers_once_calm(&core).await;
         let path = Path::new(&core, &listener, &address).await;
@@ -205,7 +205,7 @@ fn a_tunnel_whose_reader_is_slow_holds_a_handful_of_buffers_and_gives_all_back()
 }
 
 #[test]
-fn a_tunnel_waits_until_its_deadlines_and_says_whose_passed() {
+fn tunnel_reports_side_of_timeout() {
     on_every_driver(|core, listener, address| async move {
         let path = Path::new(&core, &listener, &address).await;
         let mut relay = Relay::default();
@@ -229,7 +229,7 @@ fn a_tunnel_waits_until_its_deadlines_and_says_whose_passed() {
 }
 
 #[test]
-fn an_end_that_is_dropped_with_its_last_bytes_on_their_way_is_closed_when_they_have_left() {
+fn dropped_end_closes_after_last_bytes() {
     on_every_driver(|core, listener, address| async move {
         let path = Path::new(&core, &listener, &address).await;
         let sending = Rc::new(path.client);

@@ -111,7 +111,7 @@ async fn receive_begin(stream: &Stream) {
 }
 
 #[test]
-fn what_stands_behind_an_urgent_byte_is_received_without_it() {
+fn bytes_after_urgent_are_received() {
     on_kernel_drivers(|core, listener, address| async move {
         let client = Client::connect(&address, vec![b"one".to_vec(), b"two".to_vec()]);
         let server = listener.accept().await.unwrap();
@@ -135,7 +135,7 @@ fn what_stands_behind_an_urgent_byte_is_received_without_it() {
 }
 
 #[test]
-fn a_tunnel_of_bulk_goes_on_behind_urgent_bytes() {
+fn bulk_tunnel_continues_after_urgent() {
     on_kernel_drivers(|core, listener, address| async move {
         let portions = vec![bytes(600_000), bytes(300_000), bytes(5)];
         let sent = [&portions.concat()[..], b"end"].concat();

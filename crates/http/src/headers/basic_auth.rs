@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_have_been_given_is_nothing() {
+    fn invalid_credentials_are_none() {
         for value in [
             "",
             "Basic",

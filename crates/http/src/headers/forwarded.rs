@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn x_forwarded_for_is_walked_from_the_right_to_the_first_stranger() {
+    fn x_forwarded_for_ends_at_first_untrusted() {
         check(
             "X-Forwarded-For",
             &[
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn forwarded_is_walked_from_the_right_to_the_first_stranger() {
+    fn forwarded_ends_at_first_untrusted() {
         check(
             "Forwarded",
             &[
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn what_we_tell_goes_behind_what_was_told() {
+    fn our_member_is_appended() {
         let told = |address: &str, host| ForwardedInfo {
             address: address.parse().ok(),
             scheme: Scheme::Https,

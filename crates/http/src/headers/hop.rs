@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disguised_field_is_known_by_all_but_its_marks() {
+    fn disguised_field_is_recognized() {
         for name in [
             "Content_Length",
             "content.length",
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_came_by_is_known_by_its_via() {
+    fn via_is_counted() {
         let headers = [
             "1.0 fred, HTTP/1.1\tOnrush (a b),1.1 onrush",
             "",

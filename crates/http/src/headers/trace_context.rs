@@ -298,7 +298,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_comes_what_goes_on_is_well_formed(
+        fn forwarded_tracestate_is_valid(
             values in proptest::collection::vec(
                 proptest::collection::vec(
                     prop_oneof![Just(b','), Just(b'='), Just(b'a'), Just(b' '), any::<u8>()], 0..60), 0..4),

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_read_and_others_passed_over() {
+    fn unknown_members_are_ignored() {
         let whole = Delivery::Whole;
         let parts = Delivery::Incremental;
         for (value, urgency, delivery) in [

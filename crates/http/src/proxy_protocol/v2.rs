@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_cannot_be_one_is_not_written() {
+    fn overlong_path_is_not_written() {
         let long = [b'a'; UNIX_BYTES + 1];
         let mut out = [0; 512];
         let origin = Origin::Unix {

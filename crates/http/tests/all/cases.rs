@@ -10,7 +10,7 @@ use crate::support::drive::{self, End, Event, Head, Sender};
 use crate::support::proxy_protocol::{self, Owned, Told};
 
 #[test]
-fn request_heads_come_to_what_the_cases_say() {
+fn request_cases() {
     for text in [
         include_str!("cases/requests.txt"),
         include_str!("cases/requests_framing.txt"),
@@ -23,7 +23,7 @@ fn request_heads_come_to_what_the_cases_say() {
 }
 
 #[test]
-fn response_heads_come_to_what_the_cases_say() {
+fn response_cases() {
     for case in &cases(include_str!("cases/responses.txt")) {
         let limits = case.limits();
         let method = Method::of(case.outcome().get("for").unwrap_or("GET"));
@@ -39,14 +39,14 @@ fn bodies_come_to_what_the_cases_say() {
 }
 
 #[test]
-fn pipelines_come_to_what_the_cases_say() {
+fn pipeline_cases() {
     for case in &cases(include_str!("cases/pipelines.txt")) {
         case.run(run_pipeline);
     }
 }
 
 #[test]
-fn proxy_protocol_headers_come_to_what_the_cases_say() {
+fn proxy_protocol_cases() {
     for case in &cases(include_str!("cases/proxy_protocol.txt")) {
         case.run(run_proxy_protocol);
     }

@@ -219,7 +219,7 @@ fn changes_of_the_size_of_a_table_are_said_in_the_next_block() {
 }
 
 #[test]
-fn what_is_never_to_be_kept_is_marked_and_what_changes_is_not_kept() {
+fn default_indexing() {
     let rows: [(&str, &str, Indexing); 6] = [
         ("authorization", "Basic YTpi", Indexing::Never),
         ("cookie", "id=short", Indexing::Never),
@@ -257,7 +257,7 @@ fn what_is_never_to_be_kept_is_marked_and_what_changes_is_not_kept() {
 }
 
 #[test]
-fn what_takes_half_of_a_table_is_not_put_there() {
+fn large_field_is_not_inserted() {
     let mut encoder = Encoder::new();
     let mut out = Vec::new();
     encoder.field(b"a", &[b'~'; 2047], Indexing::Incremental, &mut out);
@@ -335,7 +335,7 @@ fn cookies_are_joined_where_the_first_stands() {
 
 /// A small block that refers to one large entry again and again.
 #[test]
-fn a_bomb_is_counted_and_not_kept_and_at_a_bound_not_decoded() {
+fn hpack_bomb_is_bounded() {
     let mut decoder = Decoder::new(4096);
     let mut section = FieldSection::default();
     let mut block = bytes("40 0161 7fa11e");
@@ -360,7 +360,7 @@ fn a_bomb_is_counted_and_not_kept_and_at_a_bound_not_decoded() {
 
 /// Every two bytes copy a large name into a new entry.
 #[test]
-fn copying_names_again_and_again_has_an_end() {
+fn copied_names_are_bounded() {
     let name_bytes = 4000;
     let mut block = bytes("40 7fa11e");
     block.extend(vec![b'a'; name_bytes]);

@@ -613,7 +613,7 @@ fn names_of_any_case_and_length_are_written_in_lower_case() {
 proptest! {
     /// Every accepted head can be written as HTTP/1 lines.
     #[test]
-    fn a_request_that_is_taken_can_be_a_line(
+    fn accepted_request_fits_http1(
         method in "([A-Z]{1,4}|[ -~]{0,4})", path in "(/[a-z?/]{0,9}|[*/]?[ -~\u{e9}]{0,12})", authority in "([a-z]{1,5}(:[0-9]{1,5})?|[ -~]{0,8})", name in "([a-z]{1,4}|[!-~]{1,4})", value in "[ -~]{0,4}",
     ) {
         let lines = format!(":method: {method}\n:scheme: http\n:path: {path}\n:authority: {authority}\n{name}: {value}\n");

@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn the_client_is_the_last_stranger_however_addresses_are_written(
+    fn client_is_last_untrusted_address(
         chain in vec((any::<IpAddr>(), any::<bool>(), 0u8..4), 0..8), cut in vec(any::<bool>(), 8), peer_trusted: bool,
     ) {
         let peer: IpAddr = "127.0.0.1".parse().expect("an address");

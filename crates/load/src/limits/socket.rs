@@ -23,7 +23,7 @@ pub(crate) const HELD_BYTES_MAX: usize = 64 << 20;
 /// delay of any queue on the path, and three datagrams are not lost by chance.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Number of these datagrams; see [`ASKED_FOR`].
+/// Number of these datagrams; see [`PROBE_TIMEOUT`].
 pub(crate) const PROBES_MAX: u32 = 3;
 
 /// Requests in flight over UDP while keys are stored before a run: with their bytes they fit in a server's default

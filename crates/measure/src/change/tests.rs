@@ -45,7 +45,7 @@ fn a_change_that_was_taken_back_is_two_changes() {
 }
 
 #[test]
-fn one_figure_that_is_off_is_no_change() {
+fn outlier_is_not_a_change() {
     let mut random = Random::new(3);
     let mut history = around(&mut random, 3.0, 20);
     history[10] = 6.0;
@@ -69,7 +69,7 @@ fn equal_histories_have_changes_as_rarely_as_the_confidence_says() {
 }
 
 #[test]
-fn a_change_is_found_as_soon_as_chance_would_rarely_order_the_figures_so() {
+fn change_needs_significant_permutation() {
     let mut random = Random::new(4);
     let mut places = |before: usize, after: usize, confidence: f64| -> Vec<usize> {
         let history = [

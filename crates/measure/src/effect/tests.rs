@@ -71,7 +71,7 @@ fn critical_values_agree_with_published_tables() {
 }
 
 #[test]
-fn the_normal_approximation_agrees_with_the_exact_ranks_where_both_can_be_had() {
+fn normal_approximation_matches_exact_ranks() {
     let values =
         |count: u32, from: f64| -> Vec<f64> { (0..count).map(|at| from + f64::from(at)).collect() };
     for count in [30, 45, 60] {
@@ -192,7 +192,7 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
 }
 
 #[test]
-fn rounds_that_follow_each_other_widen_the_interval_and_independent_ones_hardly() {
+fn autocorrelation_widens_interval() {
     let mut random = Random::new(3);
     let independent: Vec<f64> = (0..400).map(|_| (random.normal() * 0.02).exp()).collect();
     let drifting: Vec<f64> = (0..400)

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_is_believed_when_so_much_is_there() {
+    fn encoded_length_is_validated() {
         for length in [0, 1 << 20, u32::MAX] {
             let mut plain = of_two();
             plain[4..8].copy_from_slice(&length.to_be_bytes());
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn invalid_encoding_is_refused() {
         let mut five_digits = of_two();
         five_digits[15] = 5;
         for bytes in [

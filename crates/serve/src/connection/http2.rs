@@ -88,7 +88,7 @@ struct Http2 {
     stalled: u32,
     /// The earliest of all deadlines.
     deadline: Option<Instant>,
-    /// In `LeavingSoon`: when to stop accepting requests, even if the client has not answered.
+    /// In `GoAwaySent`: when to stop accepting requests, even if the client has not answered.
     leave_at: Option<Instant>,
     alarm: Alarm,
     /// Time up to which the protocol has been told of elapsed time.

@@ -37,7 +37,7 @@ struct Lost {
 }
 
 impl Log {
-    /// Warns of a loss, then at most once per [`LOSS_TOLD`]. Does not use the budget of failed requests.
+    /// Warns of a loss, then at most once per [`LOSS_WARNING_INTERVAL`]. Does not use the budget of failed requests.
     pub(crate) fn loss(&self, core: &Core, loss: Loss) {
         let Some(count) = self.losses[loss as usize].told(core.now()) else {
             return;

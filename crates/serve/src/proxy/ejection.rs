@@ -44,7 +44,7 @@
 //! address of the server changes, and when a configuration without ejection is followed by one with it.
 //!
 //! `outcome.rs` classifies the end of a request, `ejector.rs` counts outcomes on each core and applies the rules, and
-//! `evidence.rs` changes the state accordingly. `presence.rs` is the state, `transitions.rs` changes it, `absence.rs`
+//! `evidence.rs` changes the state accordingly. `presence.rs` is the state, `transitions.rs` changes it, `recheck_delay.rs`
 //! has the times, and `recheck.rs` is the task that brings a server back. A request that cannot be repeated avoids
 //! servers that have recently failed another request (`recent_failures.rs`), in any state.
 //!

@@ -14,12 +14,12 @@
 //!
 //! Dropping a `Submission` resets its stream. An HTTP/2 request that has been sent completely has no task while it
 //! waits; it is parked at its two streams (`worker/waiter.rs`), and if its response arrives in one receive, it is
-//! relayed at once (`forward/whole.rs`). It becomes a task if only part of the response arrives, on a failure, at a
+//! relayed at once (`forward/complete_response.rs`). It becomes a task if only part of the response arrives, on a failure, at a
 //! deadline, or at the end of its stream. With thousands of requests, tasks would exceed the CPU caches; a stream that
 //! waits for its server takes 1.5 KB.
 //!
 //! The head of a request is text, as for HTTP/1, until its stream is opened: edits and variables are applied in one
-//! place, and a waiting request keeps its text. Deadlines belong to streams (`lateness.rs`), but each connection has
+//! place, and a waiting request keeps its text. Deadlines belong to streams (`stream_deadlines.rs`), but each connection has
 //! one timer, set for the earliest of them. Streams are capacity: a group chooses another server while that one has a
 //! free stream (`group/select.rs`). Until a server has announced how many streams it allows, its connection opens one.
 

@@ -38,7 +38,7 @@ pub(crate) struct Resolver {
 
 impl Resolver {
     /// Resolves all names of `upstreams` and assigns the addresses to `all_endpoints`. Returns when each name has had
-    /// its first outcome, or after [`FIRST_ANSWERS_WAIT`]; names still missing are resolved in the background. `None`
+    /// its first outcome, or after [`FIRST_RESOLUTION_WAIT`]; names still missing are resolved in the background. `None`
     /// without names.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ impl PathError {
 /// match a route for `/admin/`, which then would not protect anything.
 ///
 /// # Errors
-/// [`BadPath`], to be refused with 400.
+/// [`PathError`], to be refused with 400.
 #[inline]
 pub(crate) fn normalize(path: &str) -> Result<Cow<'_, [u8]>, PathError> {
     if is_normal(path.as_bytes()) {

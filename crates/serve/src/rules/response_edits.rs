@@ -129,7 +129,7 @@ impl ResponseEdits {
         self.text.is_none()
     }
 
-    /// Appends the fields to write, with [`SERVER_TO_COME`] for the server's name. An invalid Location is omitted.
+    /// Appends the fields to write, with [`SERVER_PLACEHOLDER`] for the server's name. An invalid Location is omitted.
     pub(crate) fn render(&self, facts: &VariableValues<'_>, lines: &mut Vec<u8>) {
         self.edits
             .render(facts, &mut |bytes| lines.extend_from_slice(bytes));

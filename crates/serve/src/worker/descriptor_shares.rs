@@ -1,7 +1,7 @@
 //! Division of the limit on open files. Descriptors for servers, files and the process itself are set aside; clients
 //! get the rest, so that an accepted client never fails for lack of a descriptor.
 //!
-//! At the limit no client is refused: accepting pauses, and `crowd/room.rs` frees descriptors.
+//! At the limit no client is refused: accepting pauses, and `connection_budget/room.rs` frees descriptors.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub struct Shares {
     pub admins: usize,
     /// Idle connections to servers and cached open files per core.
     pub(crate) idle_per_core: usize,
-    /// Number of parts of `kept_per_core`: one per route that serves files, and one for all pools.
+    /// Number of parts of `idle_per_core`: one per route that serves files, and one for all pools.
     pub(crate) idle_owners: usize,
     /// Pipes per core, with two descriptors each.
     pub(crate) pipes_per_core: usize,

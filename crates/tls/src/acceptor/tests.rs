@@ -78,7 +78,7 @@ fn chosen_for_chacha20(version: &'static SupportedProtocolVersion) -> CipherSuit
 }
 
 #[test]
-fn the_order_of_ciphers_is_the_servers() {
+fn server_cipher_order_applies() {
     assert_eq!(
         chosen_for_chacha20(&version::TLS13),
         CipherSuite::TLS13_AES_256_GCM_SHA384
@@ -90,7 +90,7 @@ fn the_order_of_ciphers_is_the_servers() {
 }
 
 #[test]
-fn a_name_finds_its_certificate_and_an_unknown_one_the_first() {
+fn certificate_is_selected_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let identities = [
         write(directory.path(), "a", &["default.example"], (2000, 2200)),
@@ -130,7 +130,7 @@ fn a_name_finds_its_certificate_and_an_unknown_one_the_first() {
 }
 
 #[test]
-fn clients_without_a_name_may_get_every_certificate() {
+fn no_name_allows_every_certificate() {
     let directory = tempfile::tempdir().unwrap();
     let of = |name: &str, host: &str| write(directory.path(), name, &[host], (2000, 2200));
     let names = load(&[
@@ -155,7 +155,7 @@ fn pem(certificate: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_files_is_said_of_all_of_them_with_their_names() {
+fn all_file_problems_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     write(directory.path(), "a", &["a.example"], (2000, 2200));
@@ -204,7 +204,7 @@ fn what_is_wrong_with_files_is_said_of_all_of_them_with_their_names() {
 }
 
 #[test]
-fn a_certificate_that_is_not_valid_today_is_taken_with_a_warning() {
+fn expired_certificate_is_warning() {
     let directory = tempfile::tempdir().unwrap();
     for (name, days, part) in [
         (
@@ -227,7 +227,7 @@ fn a_certificate_that_is_not_valid_today_is_taken_with_a_warning() {
 }
 
 #[test]
-fn files_that_have_changed_are_read_again_and_bad_ones_change_nothing() {
+fn reload_ignores_invalid_files() {
     let directory = tempfile::tempdir().unwrap();
     let identity = write(directory.path(), "a", &["a.example"], (2000, 2200));
     let (acceptor, _) = Acceptor::new(setup(vec![identity])).ok().unwrap();
@@ -247,7 +247,7 @@ fn files_that_have_changed_are_read_again_and_bad_ones_change_nothing() {
 }
 
 #[test]
-fn a_byte_order_mark_is_named_in_every_file() {
+fn byte_order_mark_is_reported() {
     let directory = tempfile::tempdir().unwrap();
     let marked = |file: &Path| {
         let text = fs::read_to_string(file).unwrap();

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_with_its_certificate_or_its_age_and_renewal_changes_neither() {
+    fn renewal_does_not_extend_session() {
         let age = SESSION_AGE_MAX.as_secs();
         for (certificate, end) in [
             (None, NOW + age),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ticket_of_this_one_is_none() {
+    fn foreign_ticket_is_rejected() {
         let (ticketer, other) = (ticketer(), ticketer());
         let ticket = HandshakeFacts::default().during(|| other.encrypt_at(b"session", NOW));
         assert_eq!(ticketer.decrypt_at(&ticket.unwrap(), NOW), None);

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_not_taken_are_called_by_their_kind_and_size() {
+    fn unsupported_keys_are_named() {
         for (words, expected) in [
             (
                 "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:1024 -outform DER",
@@ -314,7 +314,7 @@ mod tests {
     use rustls::pki_types::pem::PemObject;
 
     #[test]
-    fn what_is_no_pem_of_a_key_is_said_with_the_way_to_one() {
+    fn other_key_files_are_explained() {
         let der = openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -outform DER");
         let ed = openssl("genpkey -algorithm ED25519 -outform DER");
         let pem = openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256");
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pem_of_a_certificate_is_said_with_the_way_to_one() {
+    fn other_certificate_files_are_explained() {
         let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=a -keyout /dev/null -outform DER";
         let der = openssl(words);
         for (bytes, part) in [

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_expanded_again_only_when_so_many_others_were_used_since() {
+    fn key_is_re_expanded_after_eviction() {
         let mut busy = Place::EMPTY;
         let mut idle = Place::EMPTY;
         let expected = (mark(&key(1)), mark(&key(2)));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_the_room_of_a_key_that_is_gone_is_not_taken_for_it() {
+    fn reused_slot_is_not_confused() {
         let mut first = Place::EMPTY;
         first.with(|| key(1), |_| ());
         let index = first.index;

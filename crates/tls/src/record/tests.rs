@@ -130,7 +130,7 @@ fn bytes(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_rustls_seals_is_opened_and_what_is_sealed_rustls_opens() {
+fn records_interoperate_with_rustls() {
     for suite in suites() {
         let mut pair = pair(suite);
         for count in [1, 2, 150, 16_383, PLAINTEXT_MAX] {
@@ -163,7 +163,7 @@ fn what_rustls_seals_is_opened_and_what_is_sealed_rustls_opens() {
 }
 
 #[test]
-fn a_changed_bit_anywhere_is_noticed() {
+fn any_flipped_bit_is_detected() {
     for suite in suites() {
         let mut pair = pair(suite);
         let record = pair.client_seals(b"abc");
@@ -190,7 +190,7 @@ fn a_changed_bit_anywhere_is_noticed() {
 }
 
 #[test]
-fn padding_is_removed_and_a_record_of_nothing_else_is_refused() {
+fn padding_is_removed() {
     let mut record = [23, 3, 3, 0, 9, b'a', b'b', 21, 0, 0];
     assert_eq!(inner(&record, 5), Ok((Content::Alert, 7)));
     record[5..].fill(0);
@@ -228,7 +228,7 @@ fn seal_inner(sealer: &mut Sealer, inner: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn data_type_and_padding_together_have_the_length_of_a_full_record_at_most() {
+fn inner_plaintext_length_is_bounded() {
     for (data, padding, expected) in [
         (PLAINTEXT_MAX, 0, Ok(PLAINTEXT_MAX)),
         (PLAINTEXT_MAX, 1, Err(Alert::RECORD_OVERFLOW)),
@@ -247,7 +247,7 @@ fn data_type_and_padding_together_have_the_length_of_a_full_record_at_most() {
 }
 
 #[test]
-fn a_record_whose_type_has_no_place_is_refused_by_its_first_byte() {
+fn unexpected_type_is_refused_by_first_byte() {
     let (_, opener) = direction();
     for (header, expected) in [
         (&[20][..], Err(Alert::UNEXPECTED_MESSAGE)),
@@ -269,7 +269,7 @@ fn a_record_whose_type_has_no_place_is_refused_by_its_first_byte() {
 }
 
 #[test]
-fn a_header_says_how_long_its_record_is_or_that_it_is_none() {
+fn header_determines_record_length() {
     for (header, expected) in [
         (&[23, 3, 3, 0][..], Ok(None)),
         (&[23, 3, 3, 0, 0], Ok(Some(5))),

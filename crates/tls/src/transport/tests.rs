@@ -194,7 +194,7 @@ async fn receive_all(transport: &Transport) -> Result<Vec<u8>, Error> {
 }
 
 #[test]
-fn what_is_sent_comes_back_unchanged() {
+fn sent_data_is_echoed_unchanged() {
     on_every_driver(Simulation::with_seed, |site| async move {
         for count in [1, 150, 16_384, 16_385, BUFFER_BYTES, 300_000] {
             let (server, client) = site.pair(Profile::Intermediate).await;
@@ -235,7 +235,7 @@ fn queued_bytes_arrive_whole() {
 }
 
 #[test]
-fn what_is_queued_together_leaves_in_full_records_and_one_that_is_not() {
+fn queued_parts_fill_records() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Intermediate).await;
         let parts = |sizes: &[usize]| {
@@ -283,7 +283,7 @@ async fn has_greeted(server: &Transport, client: &Transport) {
 }
 
 #[test]
-fn an_end_without_the_word_for_it_is_told_from_one_with_it() {
+fn end_without_close_notify_is_truncated() {
     on_every_driver(calm, |site| async move {
         for (is_silent, expected) in [
             (false, Ok(0)),
@@ -306,7 +306,7 @@ fn an_end_without_the_word_for_it_is_told_from_one_with_it() {
 }
 
 #[test]
-fn garbage_ends_a_connection_and_both_sides_know_why() {
+fn garbage_causes_alert() {
     on_every_driver(calm, |site| async move {
         for (garbage, alert) in [
             (&[23, 3, 3, 0, 30][..], 20),
@@ -332,7 +332,7 @@ fn garbage_ends_a_connection_and_both_sides_know_why() {
 }
 
 #[test]
-fn keys_are_renewed_by_either_side_and_whenever_they_are_worn_out() {
+fn either_side_updates_keys() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Modern).await;
         for round in 0..4u8 {
@@ -357,7 +357,7 @@ fn keys_are_renewed_by_either_side_and_whenever_they_are_worn_out() {
 }
 
 #[test]
-fn a_peer_that_asks_for_new_keys_gets_them_at_once() {
+fn requested_key_update_is_immediate() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Modern).await;
         let record = client
@@ -376,7 +376,7 @@ fn a_peer_that_asks_for_new_keys_gets_them_at_once() {
 }
 
 #[test]
-fn tickets_spend_no_connection_and_resume_the_next() {
+fn tickets_resume_next_connection() {
     on_every_driver(Simulation::with_seed, |site| async move {
         for profile in [Profile::Intermediate, Profile::Modern] {
             let acceptor = acceptor(profile);
@@ -412,7 +412,7 @@ fn tickets_spend_no_connection_and_resume_the_next() {
 }
 
 #[test]
-fn data_that_nobody_asked_for_spends_a_connection_and_is_not_lost() {
+fn unsolicited_data_marks_connection_spent() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Intermediate).await;
         send(&server, b"unasked").await.unwrap();
@@ -428,7 +428,7 @@ fn data_that_nobody_asked_for_spends_a_connection_and_is_not_lost() {
 }
 
 #[test]
-fn a_silent_client_is_given_up_at_the_deadline() {
+fn silent_client_times_out() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let client = Stream::connect(&site.core, &site.address, None)
             .await
@@ -449,7 +449,7 @@ fn a_silent_client_is_given_up_at_the_deadline() {
 }
 
 #[test]
-fn plain_http_gets_a_response_that_it_can_read() {
+fn plain_http_gets_readable_response() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let client = Transport::plain(
             Stream::connect(&site.core, &site.address, None)
@@ -486,7 +486,7 @@ fn plain_http_gets_a_response_that_it_can_read() {
 }
 
 #[test]
-fn a_certificate_that_is_not_believed_ends_the_handshake_on_both_sides() {
+fn untrusted_certificate_fails_both_sides() {
     let directory = tempfile::tempdir().unwrap();
     let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let authority = directory.path().join("authority.pem");
@@ -508,7 +508,7 @@ fn a_certificate_that_is_not_believed_ends_the_handshake_on_both_sides() {
 }
 
 #[test]
-fn clients_show_certificates_where_they_must() {
+fn required_client_certificate_is_enforced() {
     let directory = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["client.example".to_owned()]).unwrap();
     let (certificate, key) = (
@@ -567,7 +567,7 @@ fn clients_show_certificates_where_they_must() {
 }
 
 #[test]
-fn only_the_versions_and_cipher_suites_that_are_named_are_offered() {
+fn only_configured_suites_are_offered() {
     let everything = |setup: ClientSetup| ClientSetup {
         verify: Verify::Nothing,
         ..setup
@@ -615,7 +615,7 @@ fn only_the_versions_and_cipher_suites_that_are_named_are_offered() {
 }
 
 #[test]
-fn an_offer_of_nothing_is_refused_with_what_could_be_offered() {
+fn empty_offer_is_rejected() {
     for (setup, part) in [
         (
             ClientSetup {
@@ -647,7 +647,7 @@ fn an_offer_of_nothing_is_refused_with_what_could_be_offered() {
 }
 
 #[test]
-fn a_certificate_longer_than_any_buffer_is_received() {
+fn certificate_larger_than_buffer_is_received() {
     let directory = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..1500)
         .map(|number| format!("name-{number}.some.example"))
@@ -692,7 +692,7 @@ fn a_certificate_longer_than_any_buffer_is_received() {
 }
 
 #[test]
-fn a_file_is_sent_behind_what_was_queued_before_it() {
+fn file_is_sent_after_queued_data() {
     let directory = tempfile::tempdir().unwrap();
     for size in [1, 100, 16_384, 200_000] {
         std::fs::write(directory.path().join(size.to_string()), bytes(size)).unwrap();
@@ -753,7 +753,7 @@ fn an_idle_connection_holds_no_buffer() {
 }
 
 #[test]
-fn a_reset_reaches_the_peer_as_one() {
+fn reset_reaches_peer() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Intermediate).await;
         server.reset_when_dropped();

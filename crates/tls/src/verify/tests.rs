@@ -39,7 +39,7 @@ fn certificate(pem: &str) -> CertificateDer<'static> {
 }
 
 #[test]
-fn a_name_is_shown_on_one_line_and_cut() {
+fn names_are_sanitized_for_logs() {
     assert_eq!(shown("CN=a\nb\u{1b}[2J"), "CN=a\u{fffd}b\u{fffd}[2J");
     let long = "x".repeat(NAME_CHARS_MAX);
     assert_eq!(shown(&long), long);
@@ -47,7 +47,7 @@ fn a_name_is_shown_on_one_line_and_cut() {
 }
 
 #[test]
-fn an_old_version_of_x509_is_called_by_its_number() {
+fn old_x509_version_is_named() {
     let (old, small) = (certificate(OLD), certificate(SMALL));
     // webpki returns this error for any certificate that it cannot parse.
     let error = webpki_error(&old);
@@ -69,7 +69,7 @@ fn webpki_error(certificate: &CertificateDer<'_>) -> Error {
 }
 
 #[test]
-fn a_key_of_another_size_is_called_by_it() {
+fn unsupported_key_size_is_named() {
     let refused = |error: Error, certificate: &CertificateDer<'_>| {
         let mut heard = HandshakeFacts::default();
         let verified = heard.during(|| noting_weakness(Err(error.clone()), certificate));

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn by_cpu_fits_where_all_share_all_and_nowhere_else() {
+    fn accept_cpu_needs_shared_cpus() {
         let set = |text: &str| CpuSet::parse_list(text).expect("a list");
         for (packets, own, expected) in [
             (

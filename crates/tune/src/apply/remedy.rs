@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_is_not_root_is_told_to_be_root() {
+    fn root_remedy_only_for_others() {
         for errno in [Errno::PERM, Errno::ACCESS] {
             assert!(told(errno, User::Other).contains("needs root"));
             assert!(told(errno, User::Root).contains("root itself is refused"));

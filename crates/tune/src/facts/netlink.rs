@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_ends_with_the_word_for_it() {
+    fn list_ends_with_done() {
         use netlink_packet_core::{NLM_F_MULTIPART, NLMSG_DONE, NLMSG_ERROR};
         let row = |bytes: &[u8]| message(20, NLM_F_MULTIPART, bytes);
         let rows = [row(b"one"), row(b"second")].concat();

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_below_another_is_below() {
+    fn only_children_are_listed() {
         let of = |parent: u32| message(QDISC_NEW, &[0, 7, 0, parent, 0], &[(QDISC_KIND, "fq")]);
         assert_eq!(below(&of(0x0001_0002)), Some((7, "fq".to_owned())));
         // The children of an mq created by the kernel have a parent without a major number: 0:1.

@@ -105,7 +105,7 @@ fd000000000000000000000000000000 08 00000000000000000000000000000000 00 00000000
 00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo";
 
     #[test]
-    fn the_most_special_route_leads_to_an_address() {
+    fn longest_prefix_wins() {
         // The table is in the byte order of this machine.
         if cfg!(target_endian = "big") {
             return;

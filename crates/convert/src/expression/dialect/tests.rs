@@ -202,7 +202,7 @@ const REFUSED: [(&str, &[usize]); 24] = [
 ];
 
 #[test]
-fn expressions_are_found_where_pcre_finds_them() {
+fn translations_match_like_pcre() {
     for (pattern, expected) in CASES {
         let carried = carried(pattern).expect(pattern);
         assert_eq!(found(&carried), expected, "{pattern} as {carried}");
@@ -210,7 +210,7 @@ fn expressions_are_found_where_pcre_finds_them() {
 }
 
 #[test]
-fn what_cannot_be_carried_is_refused_and_its_wider_form_leaves_nothing_out() {
+fn untranslatable_is_refused_and_widened() {
     for (pattern, expected) in CASES.iter().chain(&REFUSED) {
         let Some(wider) = wider(pattern) else {
             continue;

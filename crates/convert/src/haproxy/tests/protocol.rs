@@ -52,7 +52,7 @@ fn one_server_says_what_its_group_speaks() {
 }
 
 #[test]
-fn a_fallback_that_does_not_exist_is_named() {
+fn missing_http1_fallback_has_a_note() {
     let conversion = backend(" server x 10.0.0.1:1 ssl verify none alpn h2,http/1.1");
     let said = format!("{:?}", outcome(&conversion, "server x"));
     assert!(said.contains("does not fall back to HTTP/1.1"), "{said}");
@@ -130,7 +130,7 @@ fn a_server_of_http1_is_in_no_group_of_http2() {
 }
 
 #[test]
-fn what_is_no_http_is_in_no_group() {
+fn fastcgi_server_is_left_out() {
     let conversion = backend(" server a 10.0.0.1:1\n server x 10.0.0.2:1 proto fcgi");
     assert!(lines(&conversion).contains(&"servers = [\"10.0.0.1:1\"]"));
     assert!(left_out(&outcome(&conversion, "server x")));
@@ -143,7 +143,7 @@ fn what_is_no_http_is_in_no_group() {
 }
 
 #[test]
-fn what_connections_of_http2_do_not_have_is_said() {
+fn http2_differences_have_notes() {
     check(
         " http-reuse never\n option httpchk GET /up\n server x 10.0.0.1:1 proto h2 check send-proxy",
         &["health = { path = \"/up\" }", HTTP2],

@@ -101,7 +101,7 @@ fn conditions_see_the_path_as_rules_have_changed_it() {
 }
 
 #[test]
-fn a_guard_that_cannot_be_asked_refuses_what_may_reach_it() {
+fn unknown_guards_refuse_requests() {
     for (front, expected) in [
         (
             " http-request deny if { path_beg /adm } { sc_http_req_rate(0) gt 100 }",
@@ -167,7 +167,7 @@ fn a_guard_that_cannot_be_asked_refuses_what_may_reach_it() {
 }
 
 #[test]
-fn two_expressions_that_cannot_be_asked_together_refuse() {
+fn uncombinable_expressions_refuse() {
     check_routes(
         " http-request set-header X-A 1 if { path_reg b.*c }\n http-request deny if { path_reg d.*e }",
         &[
@@ -191,7 +191,7 @@ fn connections_that_are_rejected_get_403() {
 }
 
 #[test]
-fn responses_have_no_request_any_more() {
+fn response_rules_cannot_test_the_request() {
     check_routes(
         " http-response set-header X-A 1 if { path_beg /a }\n http-response set-header X-B 1 unless { path_beg /a }",
         &["response_headers = { set = { X-B = \"1\" } }; forward = \"app\""],
@@ -236,7 +236,7 @@ fn groups_of_users_are_those_of_their_list() {
 }
 
 #[test]
-fn a_field_that_cannot_be_set_is_nobodys() {
+fn unsupported_field_value_removes_field() {
     check_routes(
         " http-request set-header X-Verified %[ssl_c_verify]",
         &["request_headers = { remove = [\"X-Verified\"] }; forward = \"app\""],
@@ -255,7 +255,7 @@ fn rules_for_responses_end_at_allow() {
 }
 
 #[test]
-fn an_acl_that_cannot_be_asked_is_reported() {
+fn unsupported_acl_is_reported() {
     let front = " acl is_x var(txn.x) 1\n http-request deny if is_x";
     let (_, conversion) = routes_of(front, Guards::Closed);
     let said = outcome(&conversion, "acl is_x");

@@ -289,7 +289,7 @@ fn samples_that_every_request_has_are_found() {
 }
 
 #[test]
-fn samples_that_cannot_be_compared_so_refuse() {
+fn unsupported_comparisons_refuse() {
     let all = "method = \"PUT\"; respond = { status = 403 }; ";
     for sample in [
         "path -m int gt 5",

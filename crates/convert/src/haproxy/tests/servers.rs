@@ -39,7 +39,7 @@ pub(super) fn left_out(outcome: &Outcome) -> bool {
 }
 
 #[test]
-fn a_server_says_it_differently_from_the_defaults() {
+fn server_overrides_default_server() {
     check(
         " default-server ssl verify none send-proxy check inter 9s\n server x 10.0.0.1:1 verify required ca-file /ca no-send-proxy inter 3s",
         &[
@@ -61,7 +61,7 @@ fn a_server_says_it_differently_from_the_defaults() {
 }
 
 #[test]
-fn what_servers_of_a_group_do_not_agree_on_is_said() {
+fn differing_server_options_have_notes() {
     let tls = "tls = { verify = false }";
     for (other, x, expected, is_said) in [
         (
@@ -109,7 +109,7 @@ fn what_servers_of_a_group_do_not_agree_on_is_said() {
 }
 
 #[test]
-fn what_is_not_in_service_has_no_say() {
+fn disabled_servers_are_ignored() {
     for line in ["disabled", "weight 0"] {
         let inside = format!(" server x 10.0.0.1:1\n server a 10.0.0.2:1 ssl send-proxy {line}");
         check(&inside, &[], carried);

@@ -131,7 +131,7 @@ fn names_of_fields_that_would_be_dropped_are_reported() {
 }
 
 #[test]
-fn a_request_has_no_server_yet() {
+fn server_name_in_requests_is_nosrv() {
     let conversion = of(
         " http-request set-header X-A %s:%b\n http-response set-header X-B %s",
         SERVER,
@@ -149,7 +149,7 @@ fn a_request_has_no_server_yet() {
 }
 
 #[test]
-fn authorities_that_are_not_asked_are_not_written() {
+fn ca_is_omitted_without_verification() {
     for (server, tls) in [
         (
             "ssl verify none ca-file /ca.pem",
@@ -197,7 +197,7 @@ fn authorities_that_are_not_asked_are_not_written() {
 }
 
 #[test]
-fn certificates_of_a_list_may_ask_for_those_of_clients() {
+fn crt_list_may_require_client_certificates() {
     let files = vec![
         (
             "/h.cfg",
@@ -216,7 +216,7 @@ fn certificates_of_a_list_may_ask_for_those_of_clients() {
 }
 
 #[test]
-fn a_slash_is_put_where_none_is() {
+fn append_slash_keeps_existing_slash() {
     let conversion = of(
         " redirect code 301 prefix /new drop-query append-slash if { path_beg /slash }",
         SERVER,
@@ -241,7 +241,7 @@ fn a_slash_is_put_after_the_path_of_another_scheme() {
 }
 
 #[test]
-fn notes_have_the_differences_beside_what_is_left_out() {
+fn notes_list_differences_and_omissions() {
     let cookie = " cookie SRV insert indirect nocache domain example.org";
     let conversion = of("", &format!("{cookie}\n{SERVER}"));
     for words in [
@@ -283,7 +283,7 @@ fn values_in_another_form_have_notes() {
 }
 
 #[test]
-fn half_closed_tunnels_have_the_time_of_the_server_side() {
+fn half_closed_tunnels_use_server_fin() {
     for (back, expected) in [
         (" timeout server-fin 5s\n timeout tunnel 1h\n", Some("5s")),
         (" timeout tunnel 1h\n", Some("1h")),
@@ -323,7 +323,7 @@ fn clients(bind: &str, list: &str, guards: Guards) -> Option<String> {
 }
 
 #[test]
-fn rules_for_certificates_of_clients_are_carried_or_nobody_is_served() {
+fn client_certificate_rules_fail_closed() {
     for (bind, list, closed, open) in [
         (
             "crt /x verify required ca-file /a crl-file /r",
@@ -415,7 +415,7 @@ fn rules_for_certificates_of_clients_are_carried_or_nobody_is_served() {
 }
 
 #[test]
-fn a_made_certificate_keeps_the_rule_for_clients() {
+fn self_signed_keeps_client_rule() {
     let conversion = of(" bind :443 ssl verify required ca-file /ca.pem", SERVER);
     check_line(
         &conversion,

@@ -43,7 +43,7 @@ fn a_rewritten_path_of_files_is_another_directory() {
 }
 
 #[test]
-fn a_comparison_with_a_variable_is_not_one_with_its_name() {
+fn comparison_with_variable_is_unsupported() {
     for condition in ["$http_x_key != \"secret$host\"", "$arg_t = $cookie_t"] {
         let server =
             format!("location / {{ if ({condition}) {{ return 403; }} proxy_pass http://a; }}");
@@ -76,7 +76,7 @@ fn a_redirect_with_arguments_keeps_the_query() {
 }
 
 #[test]
-fn fields_of_which_there_is_one_are_replaced() {
+fn single_fields_are_replaced() {
     check_text(
         "add_header ETag \"\"; add_header Last-Modified x; root /w;",
         &["response_headers = { set = { Last-Modified = \"x\" }, remove = [\"ETag\"] }"],
@@ -346,7 +346,7 @@ fn a_relative_directory_that_is_missing_has_no_files() {
 }
 
 #[test]
-fn hashes_that_are_not_taken_keep_their_users_out() {
+fn unsupported_hashes_exclude_users() {
     const HASH: &str = "$6$ab$jnZj29NS/hK2GaouP6AGMIBwD6owZFRejcn9QRdlwSjZaVr.fR9dH2TXrKL/PaacUXwtGfI.4O9zxvy2k6fbE1";
     let auth = "auth_basic x; auth_basic_user_file /p; root /w;";
     let text = text_beside(
@@ -369,7 +369,7 @@ fn hashes_that_are_not_taken_keep_their_users_out() {
 }
 
 #[test]
-fn names_and_certificates_towards_servers_are_ones() {
+fn upstream_tls_names_are_valid() {
     check_text(
         "location / { proxy_pass https://a; proxy_ssl_name backend:123; proxy_ssl_certificate $arg_x.crt; proxy_ssl_certificate_key k; }",
         &["tls = { verify = false, name = \"backend\" }"],

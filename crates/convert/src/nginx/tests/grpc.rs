@@ -55,7 +55,7 @@ fn a_server_of_grpc_is_spoken_to_by_http2() {
 }
 
 #[test]
-fn a_path_goes_to_a_server_of_grpc_as_it_is_or_as_rewrite_has_made_it() {
+fn grpc_keeps_or_rewrites_path() {
     let conversion = converted(
         "http { server { location /v1/ { rewrite ^/v1/(.*)$ /$1 break; grpc_pass app:1; grpc_set_header Host $http_host; }
          location / { grpc_pass $where; set $where grpcs://b:2; } } }",
@@ -99,7 +99,7 @@ fn tls_of_grpc_is_what_grpc_ssl_says() {
 }
 
 #[test]
-fn what_tls_of_servers_does_not_have_is_said() {
+fn unsupported_upstream_tls_has_notes() {
     for (pass, module) in [
         ("proxy_pass https://a", "proxy"),
         ("grpc_pass grpcs://a", "grpc"),
@@ -125,7 +125,7 @@ fn what_tls_of_servers_does_not_have_is_said() {
 }
 
 #[test]
-fn what_is_said_beside_grpc_pass_counts_as_beside_proxy_pass() {
+fn grpc_directives_are_carried() {
     let conversion = check_group(
         "upstream app { server a:1; server b:1 max_fails=2; keepalive 8; keepalive_timeout 30s; }
          grpc_socket_keepalive on; grpc_buffer_size 8k; grpc_ignore_headers X-Accel-Redirect; proxy_connect_timeout 9s;",
@@ -216,7 +216,7 @@ fn the_innermost_of_several_handlers_responds() {
 }
 
 #[test]
-fn what_is_no_server_of_grpc_is_left_out() {
+fn invalid_grpc_servers_are_left_out() {
     for (server, said) in [
         ("grpc://app:1/x", "no path after it"),
         ("app:1/", "no path after it"),

@@ -238,7 +238,7 @@ fn guard_on_a_parameter_refuses_its_name_in_either_case() {
 }
 
 #[test]
-fn unknown_conditions_that_refuse_refuse_all() {
+fn unknown_refusing_conditions_refuse_all() {
     for guard in [
         "secure_link $arg_md5; if ($secure_link = \"\") { return 403; }",
         "valid_referers none server_names; if ($invalid_referer) { return 403; }",
@@ -262,7 +262,7 @@ fn unknown_conditions_that_refuse_refuse_all() {
 }
 
 #[test]
-fn unknown_conditions_that_refuse_nobody_are_left_out() {
+fn unknown_harmless_conditions_are_left_out() {
     for rule in [
         "if (!-f $request_filename) { return 404; }",
         "if (-f /maintenance) { return 503; }",
@@ -275,7 +275,7 @@ fn unknown_conditions_that_refuse_nobody_are_left_out() {
 }
 
 #[test]
-fn modules_that_let_in_let_in_nobody() {
+fn access_modules_refuse_all() {
     for rule in [
         "auth_jwt realm; auth_jwt_key_file /k;",
         "auth_pam realm;",
@@ -293,7 +293,7 @@ fn modules_that_let_in_let_in_nobody() {
 }
 
 #[test]
-fn locations_that_cannot_be_asked_and_guard_are_refused() {
+fn unmatchable_guarded_locations_refuse() {
     let auth = "auth_basic x; auth_basic_user_file /p;";
     check_text(
         &format!("location / {{ proxy_pass http://a; }} location ~ ^/(a)\\1/ {{ {auth} }}"),
@@ -337,7 +337,7 @@ fn unknown_content_is_no_file() {
 }
 
 #[test]
-fn a_field_that_cannot_be_written_is_not_the_clients() {
+fn unsupported_field_value_removes_field() {
     check_text(
         "location / { proxy_pass http://a; proxy_set_header X-User $jwt_user; proxy_set_header Host $jwt_host; proxy_set_header X-Server $upstream_addr; }",
         &["set = { Host = \"a\" }, remove = [\"X-User\", \"X-Server\"]"],
@@ -394,7 +394,7 @@ fn each_server_has_its_own_rule_for_certificates_of_clients() {
 }
 
 #[test]
-fn a_rule_for_certificates_that_cannot_be_kept_is_closed() {
+fn unsupported_client_certificate_rule_refuses() {
     let on = "ssl_verify_client on; ssl_client_certificate /b;";
     let (tls, conversion) = tls_of(&["server_name c.org;", &format!("server_name ~^b; {on}")]);
     assert_eq!(tls, " }");
@@ -421,7 +421,7 @@ fn a_rule_for_certificates_that_cannot_be_kept_is_closed() {
 }
 
 #[test]
-fn servers_whose_certificates_may_be_revoked_are_not_asked() {
+fn upstream_crl_refuses_requests() {
     for module in ["proxy_pass https", "grpc_pass grpcs"] {
         let name = module.split('_').next().unwrap_or_default();
         let text = format!(

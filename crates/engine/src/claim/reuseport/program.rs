@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_is_chosen_by_the_place_of_its_cpu() {
+    fn cpu_selects_listener_index() {
         let cpus = [3, 0, 7];
         let program = by_cpu(&cpus);
         for (index, cpu) in [(0, 3), (1, 0), (2, 7)] {

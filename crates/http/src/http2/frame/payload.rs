@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_and_priority_stand_around_a_block() {
+    fn padding_and_priority_surround_block() {
         let both = Flags::PADDED.and(Flags::PRIORITY);
         let cases: [(Flags, u32, &[u8], _); 10] = [
             (Flags::default(), 0, b"", Ok(Some((0, 0)))),

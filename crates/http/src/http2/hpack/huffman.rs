@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_alone_and_next_to_every_other_comes_back() {
+    fn byte_pairs_round_trip() {
         for first in 0..=255 {
             assert_eq!(decoded(&encoded(&[first])), Ok(vec![first]));
             for second in 0..=255 {
@@ -424,7 +424,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_decoded_is_encoded_the_same(bytes: Vec<u8>) {
+        fn decoded_text_round_trips(bytes: Vec<u8>) {
             if let Ok(text) = decoded(&bytes) {
                 prop_assert_eq!(encoded(&text), bytes);
             }

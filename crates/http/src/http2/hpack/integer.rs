@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_integer_of_ours_can_be_is_refused() {
+    fn overlong_integer_is_refused() {
         for (block, wanted) in [
             (
                 [0x1f, 0xff, 0xff, 0xff, 0xff, 0x0f].as_slice(),

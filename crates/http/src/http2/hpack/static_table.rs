@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_decide_are_where_the_table_has_them() {
+    fn name_constants_match_table() {
         for (known, name) in [
             (Known::AUTHORITY, ":authority"),
             (Known::METHOD, ":method"),

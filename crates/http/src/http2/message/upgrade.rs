@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_extended_connect_is_malformed() {
+    fn invalid_extended_connect_is_malformed() {
         let without = |at: usize| {
             let mut fields = EXTENDED.to_vec();
             fields.remove(at);

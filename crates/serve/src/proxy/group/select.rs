@@ -210,7 +210,7 @@ impl Group {
     }
 
     /// Reserves a server on trial for this request, if there is one. Requests that may be repeated are preferred; after
-    /// [`TRIAL_PATIENCE`] any request may be the trial.
+    /// [`TRIAL_WAIT_MAX`] any request may be the trial.
     #[inline]
     pub(crate) fn reserve_trial(
         self: &Rc<Self>,

@@ -18,7 +18,7 @@ pub(crate) struct CompressionRules {
 }
 
 impl CompressionRules {
-    /// `None` if the route's response edits, applied before compression, make a response that [`must_stay`], or set a
+    /// `None` if the route's response edits, applied before compression, make a response that [`forbids_compression`], or set a
     /// strong ETag, which would have to differ for each coding (RFC 9110 8.8.3.3). Variables are not examined.
     pub(crate) fn new(plan: &Compress, edits: &FieldEdits) -> Option<Self> {
         let written: Vec<(&str, String)> = edits

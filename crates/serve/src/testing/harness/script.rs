@@ -291,7 +291,7 @@ pub(crate) fn forward_undisturbed(scripts: &[&[Step]], requests: &str) -> Outcom
     forward_on(super::undisturbed::calm_cores(), &|_| {}, scripts, requests)
 }
 
-/// [`forward_calmly`] with changes to the plan.
+/// [`forward_undisturbed`] with changes to the plan.
 pub(crate) fn forward_undisturbed_with(
     change: &dyn Fn(&mut Plan),
     scripts: &[&[Step]],

@@ -104,7 +104,7 @@ fn good_response_is_sent_until_it_ends() {
 }
 
 #[test]
-fn useless_response_is_a_warning_and_the_certificate_is_used_without_it() {
+fn unusable_response_is_warning() {
     let made = Made::new();
     for (serial, index, why) in [
         (
@@ -136,7 +136,7 @@ fn useless_response_is_a_warning_and_the_certificate_is_used_without_it() {
 }
 
 #[test]
-fn every_cut_of_a_response_and_other_files_are_refused() {
+fn truncated_responses_are_rejected() {
     let made = Made::new();
     let whole = fs::read(made.response(7, GOOD)).unwrap();
     for bytes in 0..whole.len() {

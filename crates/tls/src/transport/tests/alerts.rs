@@ -74,7 +74,7 @@ const REFUSED: &[(Version, To, Content, &[u8], u8)] = &[
 ];
 
 #[test]
-fn what_breaks_the_protocol_is_refused_with_the_alert_that_the_rfc_names() {
+fn protocol_errors_get_rfc_alert() {
     on_every_driver(calm, |site| async move {
         for &(version, to, content, message, alert) in REFUSED {
             let (server, client) = pair_of(&site, version).await;
@@ -94,7 +94,7 @@ fn what_breaks_the_protocol_is_refused_with_the_alert_that_the_rfc_names() {
 }
 
 #[test]
-fn a_fatal_alert_ends_a_connection_and_is_not_answered() {
+fn fatal_alert_ends_connection() {
     on_every_driver(calm, |site| async move {
         for (version, message, ends) in [
             (Version::Tls13, [2, 80], true),
@@ -127,7 +127,7 @@ fn a_fatal_alert_ends_a_connection_and_is_not_answered() {
 }
 
 #[test]
-fn a_new_handshake_is_refused_once_with_a_warning_and_then_with_the_end() {
+fn second_renegotiation_is_fatal() {
     on_every_driver(calm, |site| async move {
         let (server, client) = pair_of(&site, Version::Tls12).await;
         let hello: &[u8] = &[1, 0, 0, 3, 3, 3, 0];

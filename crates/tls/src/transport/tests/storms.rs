@@ -75,17 +75,17 @@ async fn weather(site: Site, from_client: bool) {
 }
 
 #[test]
-fn a_client_that_asks_for_new_keys_and_reads_nothing_is_sent_one_answer() {
+fn client_key_update_flood_gets_one_reply() {
     on_every_driver(Simulation::with_seed, |site| weather(site, true));
 }
 
 #[test]
-fn a_server_that_asks_for_new_keys_and_reads_nothing_is_sent_one_answer() {
+fn server_key_update_flood_gets_one_reply() {
     on_every_driver(Simulation::with_seed, |site| weather(site, false));
 }
 
 #[test]
-fn questions_are_answered_before_the_data_that_follows() {
+fn replies_precede_data() {
     on_every_driver(calm, |site| async move {
         let (server, client) = site.pair(Profile::Modern).await;
         for _ in 0..KEY_UPDATES_MAX {
@@ -133,7 +133,7 @@ async fn repeat(end: &Transport, what: (Content, &[u8]), count: u32) {
 }
 
 #[test]
-fn records_without_data_are_counted_from_the_last_data_of_either_direction() {
+fn data_resets_idle_record_count() {
     on_every_driver(calm, |site| async move {
         for (version, from_server, what, count_max) in idle() {
             let (server, client) = pair_of(&site, version).await;
@@ -163,7 +163,7 @@ fn records_without_data_are_counted_from_the_last_data_of_either_direction() {
 }
 
 #[test]
-fn a_client_that_has_asked_nothing_has_its_tickets_and_no_buffer_is_held_for_it() {
+fn idle_client_gets_tickets_without_buffer() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let (acceptor, connector) = (acceptor(Profile::Intermediate), connector());
         let (server, client) = site.shake(&acceptor, &connector).await;

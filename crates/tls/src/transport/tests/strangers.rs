@@ -87,7 +87,7 @@ async fn send_raw(stream: &Stream, bytes: &[u8]) {
 }
 
 #[test]
-fn a_hello_that_lacks_something_is_refused_with_the_alert_that_the_rfc_names() {
+fn incomplete_hello_gets_rfc_alert() {
     let ecdhe = &[0xc0, 0x2b];
     on_every_driver(Simulation::with_seed, move |site| async move {
         for (hello, alert, said) in [
@@ -125,7 +125,7 @@ fn a_hello_that_lacks_something_is_refused_with_the_alert_that_the_rfc_names() {
 }
 
 #[test]
-fn a_tls12_client_without_the_certificate_it_must_show_is_told_handshake_failure() {
+fn tls12_client_without_certificate_gets_handshake_failure() {
     let directory = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(["client.example".to_owned()]).unwrap();
     let file = directory.path().join("c.pem");
@@ -149,7 +149,7 @@ fn a_tls12_client_without_the_certificate_it_must_show_is_told_handshake_failure
 }
 
 #[test]
-fn a_name_with_a_dot_at_its_end_is_the_name() {
+fn trailing_dot_of_name_is_ignored() {
     let directory = tempfile::tempdir().unwrap();
     let identity = |name: &str| {
         let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
@@ -240,7 +240,7 @@ impl ProducesTickets for NoTickets {
 }
 
 #[test]
-fn no_ticket_of_ours_allows_early_data() {
+fn tickets_do_not_allow_early_data() {
     let mut config = client_config();
     config.enable_early_data = true;
     let ours = ServerConfig::clone(&acceptor(Profile::Modern).config());
@@ -277,7 +277,7 @@ async fn hear(client: &mut ClientConnection, stream: &Stream) -> Result<bool, ru
 }
 
 #[test]
-fn early_data_with_another_servers_ticket_is_skipped_up_to_a_bound() {
+fn foreign_early_data_is_skipped_within_limit() {
     on_every_driver(Simulation::with_seed, |site| async move {
         for (pieces, is_skipped) in [(1, true), (4, true), (30, true), (40, false)] {
             let mut config = client_config();
@@ -376,7 +376,7 @@ fn first_record(secret: &[u8], inner: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_has_no_place_in_a_handshake_is_refused_with_unexpected_message() {
+fn unexpected_handshake_record_is_refused() {
     on_every_driver(Simulation::with_seed, |site| async move {
         // Only zeros, an empty alert, data, and an empty data record (RFC 8446 5.4).
         for inner in [&[0; 8][..], &[21], b"data\x17", &[23]] {

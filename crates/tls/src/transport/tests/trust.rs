@@ -51,7 +51,7 @@ fn trust(directory: &Path, authority: &Authority) -> PathBuf {
 }
 
 #[test]
-fn why_a_servers_certificate_is_refused_is_said_with_names_and_dates() {
+fn refusal_names_certificate() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let directory = tempfile::tempdir().unwrap();
         let (ours, other) = (authority("Ours"), authority("An \u{7}other"));
@@ -152,7 +152,7 @@ async fn log_in(
 }
 
 #[test]
-fn a_ticket_ends_with_the_authority_that_its_client_was_believed_by() {
+fn removed_authority_invalidates_tickets() {
     on_every_driver(calm, |site| async move {
         for version in [Version::Tls12, Version::Tls13] {
             let directory = tempfile::tempdir().unwrap();
@@ -183,7 +183,7 @@ fn a_ticket_ends_with_the_authority_that_its_client_was_believed_by() {
 }
 
 #[test]
-fn a_ticket_ends_with_the_certificate_of_its_client_however_often_it_is_renewed() {
+fn ticket_expires_with_client_certificate() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else {
             eprintln!("{io:?} is skipped");
@@ -225,7 +225,7 @@ fn a_ticket_ends_with_the_certificate_of_its_client_however_often_it_is_renewed(
 }
 
 #[test]
-fn a_ticket_of_one_address_is_none_at_another() {
+fn ticket_is_invalid_at_other_acceptor() {
     on_every_driver(calm, |site| async move {
         let directory = tempfile::tempdir().unwrap();
         let authority = authority("Ours");
@@ -281,7 +281,7 @@ fn revocation_list_from(
 }
 
 #[test]
-fn revoked_clients_are_refused_as_soon_as_the_list_is_read() {
+fn revoked_client_is_refused_after_reload() {
     on_every_driver(calm, |site| async move {
         for version in [Version::Tls12, Version::Tls13] {
             let directory = tempfile::tempdir().unwrap();
@@ -332,7 +332,7 @@ fn revoked_clients_are_refused_as_soon_as_the_list_is_read() {
 }
 
 #[test]
-fn newest_revocation_list_of_an_authority_counts() {
+fn newest_revocation_list_applies() {
     on_every_driver(calm, |site| async move {
         let directory = tempfile::tempdir().unwrap();
         let ours = authority("Ours");
@@ -403,7 +403,7 @@ fn bad_revocation_lists_are_named_with_their_file() {
 }
 
 #[test]
-fn a_rule_for_a_name_counts_for_clients_that_ask_for_it() {
+fn client_rule_applies_by_name() {
     on_every_driver(calm, |site| async move {
         let directory = tempfile::tempdir().unwrap();
         let (ours, other) = (authority("Ours"), authority("Other"));

@@ -87,7 +87,7 @@ fn a_journal_of_a_newer_format_says_whose_it_is_whatever_its_lines_are() {
 }
 
 #[test]
-fn a_glance_changes_nothing_and_waits_for_nobody() {
+fn summary_is_read_only() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
     let glance = |life: &str| Journal::summary(&path, life).expect("it can be read");
@@ -110,7 +110,7 @@ fn a_glance_changes_nothing_and_waits_for_nobody() {
 }
 
 #[test]
-fn who_waits_for_the_journal_is_told_before() {
+fn notice_precedes_wait() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
     let holder = Journal::open_with_notice(&path, "b", || panic!("nobody has it")).expect("open");

@@ -56,7 +56,7 @@ fn settings_decide_how_many_streams_may_be_open() {
 }
 
 #[test]
-fn an_answer_in_http1_is_told_from_frames_before_settings() {
+fn http1_response_is_detected() {
     let mut side = TestConnection::new(Role::Client, LocalSettings::CLIENT);
     let answer = b"HTTP/1.1 400 Bad Request\r\n";
     assert!(side.connection.is_http1_response(answer));
@@ -94,7 +94,7 @@ fn interim_heads_come_before_the_response() {
 }
 
 #[test]
-fn mistakes_of_servers_end_what_the_rfc_says() {
+fn server_errors_have_rfc_scope() {
     let protocol = Code::PROTOCOL_ERROR;
     let push = frame(Kind::PushPromise, END_HEADERS, 1, &[0, 0, 0, 2]);
     for (name, bytes, is_of_stream) in [
@@ -176,7 +176,7 @@ fn responses_without_content_may_say_its_length() {
 }
 
 #[test]
-fn behind_a_success_of_an_extended_connect_stands_a_tunnel_whatever_its_length() {
+fn extended_connect_success_opens_tunnel() {
     let end = End::Stream;
     for (block, flags, body) in [
         (OK, END_STREAM, Vec::new()),
@@ -230,7 +230,7 @@ fn streams_are_opened_within_the_bound_of_the_server() {
 }
 
 #[test]
-fn before_the_server_has_said_anything_a_hundred_are_opened() {
+fn hundred_streams_before_settings() {
     let mut side = TestConnection::new(Role::Client, LocalSettings::DEFAULT);
     for _ in 0..100 {
         assert!(open(&mut side, Content::Any).is_ok());
@@ -281,7 +281,7 @@ fn ids_come_to_an_end() {
 }
 
 #[test]
-fn data_behind_the_end_of_a_response_is_told_once() {
+fn data_after_end_is_reported_once() {
     let mut side = TestConnection::client();
     open(&mut side, Content::Any).expect("there is room");
     side.hear(&[response(1, 0, OK), data(1, END_STREAM, b"a")].concat());
@@ -295,7 +295,7 @@ fn data_behind_the_end_of_a_response_is_told_once() {
 }
 
 #[test]
-fn data_that_was_on_its_way_when_its_stream_was_reset_is_not_told() {
+fn data_in_transit_at_reset_is_ignored() {
     // Many more than are remembered.
     const STREAMS: u32 = 300;
     let mut side = TestConnection::client();

@@ -90,7 +90,7 @@ fn messages_that_the_user_rejects_count() {
 }
 
 #[test]
-fn answers_that_nobody_reads_are_bounded() {
+fn unread_replies_are_bounded() {
     let mut side = TestConnection::server();
     while side.error.is_none() {
         side.hear(&frame(Kind::Ping, 0, 0, &[0; 8]));
@@ -138,7 +138,7 @@ fn a_frame_of_settings_is_bounded() {
 }
 
 #[test]
-fn good_work_pays_for_resets_and_chatter() {
+fn served_streams_return_tokens() {
     let mut side = TestConnection::server();
     for number in 0..3_000 {
         let id = 1 + 4 * number;
@@ -174,7 +174,7 @@ fn time_pays_for_resets_and_a_stream_that_is_served_costs_none() {
 }
 
 #[test]
-fn a_list_that_is_too_large_comes_cut() {
+fn oversized_list_is_truncated() {
     let mut connection = Connection::new(Role::Server, LocalSettings::DEFAULT, &mut Vec::new());
     // A large field is inserted into the table once and referenced many times.
     let (mut encoder, mut block) = (Encoder::new(), GET.to_vec());
@@ -206,7 +206,7 @@ fn references(id: u32, beyond: u32) -> Vec<u8> {
 }
 
 #[test]
-fn fields_that_nobody_needs_are_paid_for() {
+fn excess_fields_take_tokens() {
     // A client with too many cookies is refused again and again.
     let mut side = TestConnection::server();
     for number in 0..3_000 {

@@ -447,7 +447,7 @@ fn a_stream_that_both_have_ended_takes_nothing_more() {
 }
 
 #[test]
-fn what_is_on_its_way_to_a_reset_stream_is_passed_over_and_given_back() {
+fn data_in_transit_at_reset_is_released() {
     let mut side = TestConnection::server();
     side.hear(&post(1));
     let stream = side.stream(1);
@@ -619,7 +619,7 @@ fn unreleased_data_closes_the_window_of_the_connection() {
 }
 
 #[test]
-fn heads_in_any_pieces_come_to_the_same() {
+fn split_heads_parse_the_same() {
     let mut block = GET.to_vec();
     for _ in 0..60 {
         block.extend([0, 1, b'a', 100]);

@@ -204,7 +204,7 @@ fn consumed_data_is_announced_by_half_windows() {
 }
 
 #[test]
-fn streams_behind_the_last_one_are_passed_over() {
+fn streams_after_goaway_are_ignored() {
     let mut side = TestConnection::server();
     side.hear(&get(1));
     side.forget();
@@ -226,7 +226,7 @@ fn streams_behind_the_last_one_are_passed_over() {
 }
 
 #[test]
-fn a_connection_that_rests_goes_on_as_before() {
+fn released_memory_does_not_change_behaviour() {
     let mut side = TestConnection::server();
     side.hear(&get(1));
     side.connection.release_memory();
