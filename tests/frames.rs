@@ -299,7 +299,7 @@ fn obstacles_to_frames_are_reported_before_run() {
     refused(&[], &by("lo"), 1, "lo is down");
     // An IPv6 address: an IPv4 address without a route would count as a neighbour on the link.
     let other = ["udp://[fd78:0::2]:9", "--via", "xdp", "--interface", "v1"];
-    refused(&[], &other, 1, "cannot be reached by --interface v1");
+    refused(&[], &other, 1, "cannot be reached through --interface v1");
     refused(
         &[],
         &["udp://10.78.0.2:9", "--via", "xdp"],

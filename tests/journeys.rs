@@ -259,13 +259,13 @@ fn unknown_step_in_condition_is_refused() {
             &without[..],
             "--fail-if",
             "p99{step:login} > 1s",
-            "there are no journeys",
+            "no journeys: pass --journeys",
         ),
         (
             &without[..],
             "--fail-if",
             "failed_checks > 0",
-            "there are no journeys",
+            "no journeys: pass --journeys",
         ),
     ] {
         let finished = run_onrush(&[words, &[flag, condition]].concat());
@@ -479,7 +479,7 @@ fn flags_incompatible_with_journeys_are_refused() {
         (&["-r", "2"], "leave -r and --connections-per-second out"),
         (&["--find-max", "p99<1s"], "cannot be used with"),
         (&["--body", "x"], "cannot be used with"),
-        (&["http://127.0.0.1:9/b"], "give one URL"),
+        (&["http://127.0.0.1:9/b"], "pass exactly one URL"),
         (&["-H", "Cookie: a=b"], "both set cookies"),
     ] {
         let words = ["load", "http://127.0.0.1:9/", "--journeys", &file];

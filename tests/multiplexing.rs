@@ -161,7 +161,10 @@ fn flags_incompatible_with_http2_are_refused() {
             "use https://, or --http2=h2c",
         ),
         (&["https://a/", "--http2=h2c"], "use http://, or --http2=h2"),
-        (&["memcached://a", "--http2"], "is HTTP, and memcached://a"),
+        (
+            &["memcached://a", "--http2"],
+            "is only for HTTP, and memcached://a",
+        ),
         (&["http://a/", "-m", "4"], "--http2"),
         (
             &["http://a/", "--http2", "--pipeline", "4"],

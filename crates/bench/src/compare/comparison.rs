@@ -17,6 +17,7 @@ pub struct Comparison {
     /// Directory of the second run.
     pub b: String,
     /// Smallest relevant effect, as a share.
+    #[serde(rename = "smallest")]
     pub min_effect: f64,
     /// Number of figures judged; verdicts hold jointly over all of them.
     pub together: usize,

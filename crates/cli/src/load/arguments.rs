@@ -498,7 +498,7 @@ mod tests {
             ("memcached://a --ratio x", "is not a ratio"),
             ("memcached://a --expiry 500ms", "expected whole seconds"),
             ("memcached://a --hit-ratio 2", "is not a share"),
-            ("memcached://a --key-size 251", "is no size of keys"),
+            ("memcached://a --key-size 251", "is not a size of keys"),
             (
                 "memcached://a --key-distribution gauss",
                 "is not a key distribution",

@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(check(&allowed()), Ok(()));
         let said = check(&[CpuSet::MAX_CPU - 1]).expect_err("no machine has so many");
         let beginning = format!(
-            "this machine has no CPU {}: choose of ",
+            "this machine has no CPU {}: expected some of ",
             CpuSet::MAX_CPU - 1
         );
         assert_eq!(said, beginning + &list(&allowed()));

@@ -43,6 +43,7 @@ pub struct Losses {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back: Option<u64>,
     /// Counters that explain losses.
+    #[serde(rename = "found")]
     pub explained: Vec<ExplainedLoss>,
     /// Losses in no counter that this program can read.
     pub unaccounted: u64,

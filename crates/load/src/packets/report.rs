@@ -53,6 +53,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dns: Vec<Lookup>,
     /// `one_way` or `round_trip`.
+    #[serde(rename = "way")]
     pub direction: &'static str,
     /// Bytes of payload, as given by the user.
     pub size: String,

@@ -38,6 +38,7 @@ pub struct Snapshot {
     /// Targets of symbolic links.
     pub links: BTreeMap<String, String>,
     /// Files that exist but could not be read, with the reason.
+    #[serde(rename = "troubles")]
     pub read_errors: BTreeMap<String, String>,
     /// Ethtool settings by interface.
     pub ethtool: BTreeMap<String, Ethtool>,

@@ -280,7 +280,7 @@ fn where_files_cannot_grow(test: &str, run: impl FnOnce(&Path)) {
 
 #[test]
 fn full_disk_stops_apply() {
-    let test = "an_apply_whose_journal_cannot_grow_says_what_stands_and_all_of_that_is_undone";
+    let test = "full_disk_stops_apply";
     where_files_cannot_grow(test, |root| {
         let before = files(root);
         let mut machine = Root::open(root).expect("a root");

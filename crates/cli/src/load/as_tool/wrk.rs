@@ -217,7 +217,7 @@ mod tests {
             ("--rate 10 http://a/", "--rate is no option of wrk"),
             ("--t 10 http://a/", "--t is the beginning of several"),
             ("-c 1 http://a/", "use -c 2 or more"),
-            ("-d 0 http://a/", "no time"),
+            ("-d 0 http://a/", "must last more than 0 s"),
             ("-x http://a/", "-x is no option of wrk"),
             ("a:80/", "does not begin with http://"),
         ] {
