@@ -148,7 +148,7 @@ pub(crate) fn compare(
 
 /// The path of a route, if this diagnostic (without its file) warns of the route's edit.
 fn edited<'a>(line: &str, result: &'a str) -> Option<&'a str> {
-    line.contains("warning: this [[route]] may edit a path")
+    line.contains("warning: this [[route]] may rewrite a path")
         .then_some(())?;
     let number: usize = line.split(':').nth(1)?.parse().ok()?;
     let mut route = result.lines().skip(number);

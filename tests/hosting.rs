@@ -257,7 +257,10 @@ fn dead_host_ends_run_and_is_named() {
     assert_eq!(finished.code, Some(3), "{finished:?}");
     let result = json(&directory.path().join("out"), "result.json");
     let lost = result["lost"].as_str().expect("it is named");
-    assert!(lost.contains("is lost: its connection has ended"), "{lost}");
+    assert!(
+        lost.contains("is lost: its connection was closed"),
+        "{lost}"
+    );
     assert_eq!(result["complete"], false);
     let notes = result["notes"].to_string();
     assert!(

@@ -60,7 +60,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::run::{Header, ResumedRun, RunStart};
 use crate::scenario::{Experiment, Only};
 
-/// Result of [`run`].
+/// Result of [`run()`].
 #[derive(Debug)]
 pub struct RunResult {
     /// The exit status.

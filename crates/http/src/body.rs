@@ -209,7 +209,7 @@ impl BodyReader {
     /// Counts `count` bytes of the body as read that were forwarded without being inspected.
     ///
     /// # Panics
-    /// If fewer bytes than `count` are [left](BodyReader::left), or if that is unknown.
+    /// If fewer bytes than `count` are [left](BodyReader::remaining), or if that is unknown.
     pub fn pass_unseen(&mut self, count: u64) {
         let left = self.remaining().and_then(|left| left.checked_sub(count));
         self.state = match left.expect("no more passes than is known to be left") {

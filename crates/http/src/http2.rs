@@ -9,7 +9,7 @@
 //!
 //! A violation of the RFC by the peer is a stream error, which resets the stream, or a connection error, which ends the
 //! connection ([`code`]). Needless work caused by the peer is limited, and exceeding the limit also ends the connection
-//! ([`guard`]).
+//! ([`flood_guard`]).
 
 pub mod fields;
 pub mod hpack;

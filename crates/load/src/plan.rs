@@ -77,7 +77,7 @@ pub struct Options {
     pub pipeline: u64,
     /// Concurrent requests of each HTTP/2 connection; `None` for HTTP/1.1.
     pub streams: Option<u64>,
-    /// Method of requests that are not listed in [`asks`](Self::asks).
+    /// Method of requests that are not listed in [`requests`](Self::requests).
     pub method: String,
     /// Fields added to all requests that have no field of that name, in this order. A `Host` field replaces the
     /// target's.
@@ -90,7 +90,7 @@ pub struct Options {
     pub bytes: bytes::PayloadOptions,
     /// Commands for a memcached target.
     pub memcached: memcached::MemcachedOptions,
-    /// Journeys of the users, if requests are steps of journeys. The steps' requests are in [`asks`](Self::asks), in
+    /// Journeys of the users, if requests are steps of journeys. The steps' requests are in [`requests`](Self::requests), in
     /// the same order.
     pub journeys: Option<Arc<Journeys>>,
     /// How long nothing may arrive while a response is due.

@@ -118,7 +118,7 @@ impl Tree {
     }
 
     /// Contents of a file, without trailing white space. `None` if it does not exist or cannot be read; the latter is
-    /// added to [`Tree::troubles`].
+    /// added to [`Tree::read_errors`].
     pub fn text(&self, path: &str) -> Option<String> {
         self.lines(path, |_| true)
     }
@@ -149,13 +149,13 @@ impl Tree {
         Some(text)
     }
 
-    /// Parsed value of a file; an invalid one is added to [`Tree::troubles`].
+    /// Parsed value of a file; an invalid one is added to [`Tree::read_errors`].
     pub fn value<T: FromStr>(&self, path: &str) -> Option<T> {
         let text = self.text(path)?;
         self.parsed_or_trouble(path, &text, text.trim().parse().ok())
     }
 
-    /// Returns `understood`; if it is `None`, adds the contents to [`Tree::troubles`].
+    /// Returns `understood`; if it is `None`, adds the contents to [`Tree::read_errors`].
     pub fn parsed_or_trouble<T>(&self, path: &str, text: &str, understood: Option<T>) -> Option<T> {
         if understood.is_none() {
             let start: String = text.chars().take(40).collect();

@@ -42,7 +42,7 @@ struct State {
 }
 
 impl UdpSocketServer {
-    /// Opens the core's socket for `claim`. [`Port::run`] receives from it.
+    /// Opens the core's socket for `claim`. [`UdpSocketServer::run`] receives from it.
     ///
     /// # Errors
     /// If the kernel refuses to register the socket or to report destination addresses.
@@ -92,7 +92,7 @@ impl UdpSocketServer {
         self.socket.end();
     }
 
-    /// Receives until the core stops or [`Port::end`] is called.
+    /// Receives until the core stops or [`UdpSocketServer::end`] is called.
     pub async fn run(self: Rc<Self>) {
         let mut received = ReceiveBatch::new(MESSAGES_PER_CALL, usize::MAX);
         let mut replies = Replies::default();

@@ -78,7 +78,7 @@ impl Journeys {
         choose(&self.weights, seed, number)
     }
 
-    /// The names of the values that steps take, for [`Asks::taken`](crate::requests::Asks::taken).
+    /// The names of the values that steps take, for [`RequestOptions::taken`](crate::requests::RequestOptions::taken).
     pub fn taken(&self) -> Vec<String> {
         self.values.iter().map(|value| value.name.clone()).collect()
     }

@@ -64,7 +64,7 @@ pub struct ForwardingTimesView {
     pub queued: Histogram,
     /// Times of successful connections to servers for any purpose, including TLS.
     pub connected: Histogram,
-    /// Retries by the failure of the previous attempt, in the order of [`Class::ALL`].
+    /// Retries by the failure of the previous attempt, in the order of [`FailureClass::ALL`].
     pub retries: [u64; FailureClass::ALL.len()],
     /// Ended requests that were sent twice, three times and so on; the last counts that often or more.
     pub repeated: [u64; ATTEMPTS_MAX - 1],

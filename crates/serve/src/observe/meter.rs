@@ -168,7 +168,7 @@ pub struct Totals {
     /// Requests whose client disconnected before the whole response was sent. If the response had started, they are
     /// also in `requests` and `statuses`.
     pub given_up: u64,
-    /// Of `requests`: forwarded requests without a complete response from a server, in the order of [`Class::ALL`].
+    /// Of `requests`: forwarded requests without a complete response from a server, in the order of [`FailureClass::ALL`].
     pub failures: [u64; FailureClass::ALL.len()],
     /// Requests that were sent again on another connection.
     pub retried: u64,

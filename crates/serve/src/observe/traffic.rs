@@ -161,7 +161,7 @@ pub struct TrafficView {
     pub sent: u64,
     /// Retries of requests.
     pub retries: u64,
-    /// Forwarded requests without a complete response from a server, in the order of [`Class::ALL`].
+    /// Forwarded requests without a complete response from a server, in the order of [`FailureClass::ALL`].
     pub failures: [u64; FailureClass::ALL.len()],
     /// Requests whose client disconnected before the whole response was sent.
     pub given_up: u64,

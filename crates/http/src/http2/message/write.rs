@@ -5,7 +5,7 @@ use crate::http2::hpack::Encoder;
 /// Longer than known names.
 const NAME_BYTES_USUAL: usize = 64;
 
-/// Appends one field, whose name may be of any case, indexed as [`Encoder::usual_field`] does it.
+/// Appends one field, whose name may be of any case, indexed as [`Encoder::field_with_default_indexing`] does it.
 #[inline]
 pub fn field(name: &str, value: &[u8], encoder: &mut Encoder, out: &mut Vec<u8>) {
     let name = name.as_bytes();

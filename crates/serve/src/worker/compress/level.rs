@@ -28,7 +28,7 @@ pub fn cached(coding: Coding) -> u32 {
     }
 }
 
-/// Maximum memory of an encoder at the [`passing`] level, in bytes, for any input: measured on 32 of each, and rounded
+/// Maximum memory of an encoder at the [`streaming`] level, in bytes, for any input: measured on 32 of each, and rounded
 /// up. `tests/encoder_memory.rs` measures it again.
 pub fn memory_max(coding: Coding) -> usize {
     match coding {
