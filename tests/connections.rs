@@ -202,7 +202,7 @@ fn invalid_connection_filters_are_refused() {
     for (words, why) in [
         (
             ["--state", "busy"],
-            "state: \"busy\" is no state: expected one of introduction, ",
+            "state: \"busy\" is not a state: expected one of introduction, ",
         ),
         (
             ["--client", "me"],
@@ -214,7 +214,7 @@ fn invalid_connection_filters_are_refused() {
         ),
         (
             ["--sort", "name"],
-            "sort: \"name\" is no order: expected age, idle, bytes or requests",
+            "sort: \"name\" is not an order: expected age, idle, bytes or requests",
         ),
         (
             ["--limit", "0"],

@@ -123,7 +123,7 @@ fn own_responses_are_explained_with_status() {
         ),
         (
             &["http://a.example/api/x"],
-            &["answer    401: not let in: a name and a password are needed\n"],
+            &["answer    401: access refused: a name and a password are needed\n"],
         ),
         (
             &["POST http://b.example/api/x"],
@@ -151,14 +151,12 @@ fn own_responses_are_explained_with_status() {
         (
             &["http://a.example/%zz"],
             &[
-                "answer    400: refused before routes are looked at: a % in the path lacks its two hexadecimal digits\n",
+                "answer    400: refused before routing: a % in the path is not followed by two hexadecimal digits\n",
             ],
         ),
         (
             &["http://a.example/", "-H", "Bad Name: x"],
-            &[
-                "answer    400: refused before routes are looked at: white space within or behind a field's name\n",
-            ],
+            &["answer    400: refused before routing: white space within or after a field name\n"],
         ),
     ] {
         let said = file.explained(words);

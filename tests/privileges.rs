@@ -289,7 +289,7 @@ fn unreadable_watched_files_are_named_once() {
     }
     let serve = Serve::start(&["--config", &file, "--watch"]);
     let pattern = format!("--watch cannot access {}", routes.join("*.toml").display());
-    let certificate = format!("{} cannot be looked at", secret.join("site.pem").display());
+    let certificate = format!("cannot watch {}", secret.join("site.pem").display());
     for said in [&pattern, &certificate] {
         serve.program.err.wait_for(said);
     }
@@ -327,7 +327,7 @@ fn reload_warns_of_unreadable_files() {
     place.write(&text("closed"));
     serve.program.signal(Signal::HUP);
     let said = serve.program.err.wait_for("as generation 2");
-    let may_not = format!("may not look into {}", closed.display());
+    let may_not = format!("may not enter {}", closed.display());
     assert!(said.contains(&may_not), "{said}");
     serve.stop();
 }
@@ -357,7 +357,7 @@ fn access_log_belongs_to_user() {
     serve
         .program
         .err
-        .wait_for("may not make files in the directory of the access log");
+        .wait_for("may not create files in the directory of the access log");
     serve.stop();
     // In a directory of the user, which allows rotation.
     let log = place.path("own/access.log");
@@ -366,7 +366,7 @@ fn access_log_belongs_to_user() {
     until("a line", || (lines(&log) == 1).then_some(()));
     fs::rename(&log, place.path("own/access.log.1")).expect("it is there");
     serve.program.signal(Signal::USR1);
-    serve.program.err.wait_for("is open anew");
+    serve.program.err.wait_for("was reopened");
     serve.body();
     until("a line in the new file", || {
         (lines(&log) == 1).then_some(())

@@ -79,7 +79,7 @@ fn start_up_lines_describe_accept_mode() {
     assert_eq!(hash.as_deref(), Some(asked));
     let refused = refused(&[&["--respond", "200", "--accept", "cpu"], &two[..]].concat());
     assert!(
-        refused.contains("connections cannot go to cores by CPU, which accept = \"cpu\" asks for: cores share CPU 0; 2 threads want 2 CPUs"),
+        refused.contains("cannot distribute connections by CPU (accept = \"cpu\"): cores share CPU 0; 2 threads need 2 CPUs"),
         "{refused}"
     );
     // One core on each CPU that this process may use.
@@ -89,7 +89,7 @@ fn start_up_lines_describe_accept_mode() {
         let auto = said(&[]).expect("there are several cores");
         // By hash if this process may use only some of the CPUs.
         let expected = [
-            "  connections to cores by CPU (auto: each CPU that takes packets has a core, ",
+            "  connections to cores by CPU (auto: one core per CPU that receives packets)",
             "  connections to cores by hash (auto: CPU ",
         ];
         let is_one = expected.iter().any(|part| auto.starts_with(part));
@@ -103,13 +103,15 @@ fn an_address_in_use_is_refused() {
     let address = taken.local_addr().expect("bound").to_string();
     let said = refused(&["--respond", "200", "--listen", &address]);
     assert!(
-        said.contains(&format!("cannot listen on {address}: another program does")),
+        said.contains(&format!(
+            "cannot listen on {address}: another program uses it"
+        )),
         "{said}"
     );
     // Also when the other program is an onrush, which shares its port among its own cores.
     let serve = Serve::start(&["--respond", "200"]);
     let said = refused(&["--respond", "200", "--listen", &serve.address]);
-    assert!(said.contains("another program does"), "{said}");
+    assert!(said.contains("another program uses it"), "{said}");
 }
 
 #[test]
@@ -130,14 +132,14 @@ fn unix_socket_of_killed_server_is_taken_over() {
     let unix = format!("unix:{}", socket.display());
     let arguments = ["--respond", "200", "--listen", &unix];
     let first = Serve::start(&arguments);
-    assert!(refused(&arguments).contains("another program does"));
+    assert!(refused(&arguments).contains("another program uses it"));
     // Killed, so that the file stays.
     drop(first);
     assert!(socket.exists());
     Serve::start(&arguments).stop();
     assert!(!socket.exists());
     fs::write(&socket, "a file of somebody").expect("it is ours");
-    assert!(refused(&arguments).contains("a file that is no socket"));
+    assert!(refused(&arguments).contains("a file that is not a socket"));
     assert_eq!(
         fs::read(&socket).expect("it is still there"),
         b"a file of somebody"
@@ -390,7 +392,7 @@ fn certificate_errors_have_position() {
         (
             shown(&pair("empty", "good")),
             "3:23",
-            "there is no certificate in it",
+            "it contains no certificate",
         ),
         (shown(several), "5:36", "old.key: this key does not belong"),
         (asking("none.pem"), "3:65", "none.pem: it cannot be read"),
@@ -402,7 +404,7 @@ fn certificate_errors_have_position() {
         (
             to_server("ca = \"empty.pem\""),
             "5:14",
-            "there is no certificate in it",
+            "it contains no certificate",
         ),
         (
             to_server(&pair("none", "good")),
@@ -495,8 +497,8 @@ fn errors_of_flags_have_no_position() {
     );
     let lines: Vec<&str> = refused.err.lines().collect();
     for (line, beginning) in lines[1..].iter().zip([
-        format!("{pem}: there is no certificate"),
-        format!("{pem}: there is no private key"),
+        format!("{pem}: it contains no certificate"),
+        format!("{pem}: it contains no private key"),
         format!("{path}:2:23: "),
     ]) {
         assert!(line.starts_with(&beginning), "{refused:?}");
@@ -572,7 +574,7 @@ fn few_descriptors_serve_many_clients_in_turn() {
         drop(clients);
         proxy.program.signal(Signal::TERM);
         let finished = proxy.program.finish();
-        let told = finished.err.matches("clients wait to be accepted").count();
+        let told = finished.err.matches("accepting is paused").count();
         assert_eq!(told, 1, "{finished:?}");
         assert!(
             !finished.err.contains("too many open files"),

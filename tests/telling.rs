@@ -65,7 +65,7 @@ fn server_events_are_recorded() {
         );
         assert_eq!(
             set["message"],
-            format!("server {dead} of app is set to down by hand")
+            format!("server {dead} of app was set to down by a command")
         );
         // The same events are listed for the server, and none for the other one.
         let groups = server.said("servers");

@@ -350,9 +350,9 @@ fn failing_collector_does_not_affect_requests() {
             let response = client.receive().expect("a response");
             assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
         }
-        server.serve.program.err.wait_for("takes no spans");
+        server.serve.program.err.wait_for("does not accept spans");
         let said = server.serve.program.err.so_far();
-        assert_eq!(said.matches("takes no spans").count(), 1, "{said}");
+        assert_eq!(said.matches("does not accept spans").count(), 1, "{said}");
         until("spans that are lost", || {
             (counts(&server).1 > 0).then_some(())
         });
@@ -373,7 +373,7 @@ fn accepted_and_refused_spans_are_counted() {
         (
             Manner::Says(partial),
             (0, 1),
-            Some("has refused 1 of 1 span, which are lost: old"),
+            Some("refused 1 of 1 span, which are lost: old"),
         ),
     ] {
         let collector = Collector::start(manner);
@@ -385,7 +385,7 @@ fn accepted_and_refused_spans_are_counted() {
         until("the count", || (counts(&server) == counted).then_some(()));
         if let Some(told) = told {
             let log = server.serve.program.err.wait_for(told);
-            assert!(!log.contains("takes no spans"), "{log}");
+            assert!(!log.contains("does not accept spans"), "{log}");
             let events = server.said("events");
             assert_eq!(events["events"][0]["event"], "traces_refused", "{events}");
         }
@@ -409,7 +409,7 @@ fn recovered_collector_gets_kept_spans() {
         client.send(GET);
         client.receive().expect("a response");
     }
-    server.serve.program.err.wait_for("takes no spans");
+    server.serve.program.err.wait_for("does not accept spans");
     let listener = until("its address", || TcpListener::bind(address).ok());
     let collector = Collector::listening(listener, TAKES);
     assert_eq!(collector.spans_of(10).len(), 10);

@@ -276,7 +276,7 @@ impl BodyReader {
                 self.state = State::ExpectChunkLine;
                 Ok(2)
             }
-            _ => Err(Refusal::bad("no CRLF behind a chunk").at(Place::Chunk(self.chunks))),
+            _ => Err(Refusal::bad("no CRLF after a chunk").at(Place::Chunk(self.chunks))),
         }
     }
 
@@ -347,7 +347,7 @@ impl BodyReader {
         limits: &Limits,
     ) -> Result<Option<TrailerLine>, Refusal> {
         let State::ExpectTrailers { bytes, fields } = self.state else {
-            unreachable!("trailers stand behind the last chunk")
+            unreachable!("trailers follow the last chunk")
         };
         let place = Place::Trailer(u32::from(fields) + 1);
         let room = limits.trailer_bytes_max.saturating_sub(bytes as usize);

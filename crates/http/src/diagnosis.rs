@@ -39,7 +39,7 @@ pub(crate) fn or_tls(input: &[u8], refusal: Refusal) -> Refusal {
         return refusal;
     }
     Refusal {
-        reason: "it looks like TLS, and plain HTTP is spoken here",
+        reason: "it looks like TLS, but this port is for plain HTTP",
         position: Place::Unknown,
         ..refusal
     }
@@ -84,7 +84,7 @@ fn flaw_of_any(line: &[u8], line_end: LineEnd) -> Option<&'static str> {
         return Some("a NUL");
     }
     if text.contains(&b'\r') {
-        return Some("a CR without an LF behind it");
+        return Some("a CR without an LF after it");
     }
     if !field::is_field_value(text) {
         return Some("a control character");
@@ -99,9 +99,9 @@ fn flaw_of_field(line: &[u8]) -> Option<&'static str> {
         (0, Some(b' ' | b'\t')) => Some("a field folded over lines"),
         (0, Some(b':')) => Some("a field without a name"),
         (_, Some(b':') | None) => None,
-        (_, Some(b' ' | b'\t')) => Some("white space within or behind a field's name"),
+        (_, Some(b' ' | b'\t')) => Some("white space within or after a field name"),
         (_, Some(b'\r' | b'\n')) => Some("a field without a colon"),
-        (_, Some(_)) => Some("a character in a field's name that no name has"),
+        (_, Some(_)) => Some("an invalid character in a field name"),
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
             (
                 "A: b\rc\r\n",
                 LineEnd::Lenient,
-                ("a CR without an LF behind it", line(2)),
+                ("a CR without an LF after it", line(2)),
             ),
             (
                 "A: \u{1}\r\n",
@@ -145,7 +145,7 @@ mod tests {
             (
                 "A : b\r\n",
                 LineEnd::Strict,
-                ("white space within or behind a field's name", line(2)),
+                ("white space within or after a field name", line(2)),
             ),
             (
                 "A\r\n",
@@ -155,7 +155,7 @@ mod tests {
             (
                 "A(: b\r\n",
                 LineEnd::Strict,
-                ("a character in a field's name that no name has", line(2)),
+                ("an invalid character in a field name", line(2)),
             ),
             ("\r\nA : body", LineEnd::Strict, unknown),
         ] {

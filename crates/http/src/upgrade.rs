@@ -28,8 +28,8 @@ pub fn requested_protocols<'h, 'b>(
 /// # Errors
 /// 502, since the meaning of the bytes after the head is unknown.
 pub fn judge(response: &ResponseHead<'_, '_>, request: &[Header<'_>]) -> Result<(), Refusal> {
-    const NOT_ASKED: Refusal = Refusal::new(502, "it changed the protocol without being asked to");
-    const UNNAMED: Refusal = Refusal::new(502, "it changed the protocol without saying to which");
+    const NOT_ASKED: Refusal = Refusal::new(502, "it switched protocols without a request for it");
+    const UNNAMED: Refusal = Refusal::new(502, "it switched protocols without naming the new one");
     if !has_option(request) {
         return Err(NOT_ASKED);
     }
@@ -176,8 +176,8 @@ mod tests {
     #[test]
     fn a_101_is_judged_by_what_was_asked() {
         let asked = "Connection: upgrade\r\nUpgrade: a/2, websocket\r\n";
-        let not_asked = Err("it changed the protocol without being asked to");
-        let unnamed = Err("it changed the protocol without saying to which");
+        let not_asked = Err("it switched protocols without a request for it");
+        let unnamed = Err("it switched protocols without naming the new one");
         let rows = [
             (
                 asked,

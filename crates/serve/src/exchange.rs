@@ -152,12 +152,12 @@ impl Exchange {
 
     #[inline]
     pub(crate) fn timeouts(&self) -> &Timeouts {
-        self.current_timeouts().expect("a request is in hand")
+        self.current_timeouts().expect("a request is in progress")
     }
 
     #[inline]
     pub(crate) fn settings(&self) -> &Settings {
-        self.settings.as_ref().expect("a request is in hand")
+        self.settings.as_ref().expect("a request is in progress")
     }
 
     #[inline]

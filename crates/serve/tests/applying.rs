@@ -260,7 +260,7 @@ fn address_in_use_fails_reload() {
     );
     let error = server.apply(checked(&other)).expect_err("it is taken");
     assert!(
-        error.to_string().contains("another program does"),
+        error.to_string().contains("another program uses it"),
         "{error}"
     );
     assert_eq!(

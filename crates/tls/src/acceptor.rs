@@ -241,7 +241,7 @@ fn ticketer(
             Ok(ticketer) => Ok(Arc::new(ticketer)),
             Err(error) => Err(Problem::new(
                 Subject::Setup,
-                format!("keys of tickets cannot be made: {error}"),
+                format!("cannot create ticket keys: {error}"),
             )),
         },
     }

@@ -85,7 +85,7 @@ pub(crate) fn load(
     let parsed = X509Certificate::from_der(&chain[0])
         .map(|(_, parsed)| parsed)
         .map_err(|error| {
-            let message = format!("the certificate cannot be understood: {error}");
+            let message = format!("the certificate cannot be parsed: {error}");
             vec![in_certificate(message)]
         })?;
     if let Some(message) = pem::why_not_version(parsed.version().0) {

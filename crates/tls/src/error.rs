@@ -40,11 +40,11 @@ impl fmt::Display for HandshakeError {
             HandshakeError::Connection(error) if error.kind == Kind::TimedOut => {
                 f.write_str("the TLS handshake took too long")
             }
-            HandshakeError::Connection(error) => write!(f, "within the TLS handshake: {error}"),
-            HandshakeError::Ended => f.write_str("the peer left within the TLS handshake"),
+            HandshakeError::Connection(error) => write!(f, "during the TLS handshake: {error}"),
+            HandshakeError::Ended => f.write_str("the peer disconnected during the TLS handshake"),
             HandshakeError::PlainHttp => f.write_str("plain HTTP on a port for TLS"),
             HandshakeError::TooLong => f.write_str("the TLS handshake is too long"),
-            HandshakeError::Name(name) => write!(f, "{name:?} is no name of a TLS server"),
+            HandshakeError::Name(name) => write!(f, "{name:?} is not a valid TLS server name"),
             HandshakeError::Certificate(why) => f.write_str(why),
             HandshakeError::Tls(error) => explain(error, f),
         }
@@ -70,22 +70,24 @@ fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("no key exchange in common")
         }
         rustls::Error::PeerIncompatible(PeerIncompatible::NullCompressionRequired) => {
-            f.write_str("the client wants TLS with compression, which is not spoken here")
+            f.write_str("the client requires TLS compression, which is not supported")
         }
         rustls::Error::PeerIncompatible(PeerIncompatible::KeyShareExtensionRequired) => {
             f.write_str("the client offers TLS 1.3 without a key share (the extension key_share)")
         }
         rustls::Error::PeerMisbehaved(PeerMisbehaved::ServerNameMustContainOneHostName) => {
-            f.write_str("the client asks for a server (SNI) by what is no name of a host")
+            f.write_str("the server name (SNI) of the client is not a host name")
         }
-        rustls::Error::NoApplicationProtocol => f.write_str(
-            "the client offers (ALPN) none of the protocols that are spoken here, such as HTTP/1.1",
-        ),
+        rustls::Error::NoApplicationProtocol => {
+            f.write_str("the client offers no supported protocol (ALPN), such as HTTP/1.1")
+        }
         rustls::Error::DecryptError => f.write_str(
             "a record cannot be decrypted, or a client sends more early data than is skipped",
         ),
-        rustls::Error::InvalidMessage(_) => f.write_str("what was received is no TLS handshake"),
-        rustls::Error::NoCertificatesPresented => f.write_str("the client shows no certificate"),
+        rustls::Error::InvalidMessage(_) => {
+            f.write_str("the received bytes are not a TLS handshake")
+        }
+        rustls::Error::NoCertificatesPresented => f.write_str("the client sent no certificate"),
         rustls::Error::AlertReceived(AlertDescription::UnknownCA) => {
             f.write_str("the peer does not trust the authority of our certificate")
         }

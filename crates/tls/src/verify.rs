@@ -144,7 +144,7 @@ fn unsupported_key_size(certificate: &X509Certificate<'_>) -> Option<String> {
     let bits = key.key_size();
     (!RSA_BITS_TAKEN.contains(&bits)).then(|| {
         let (least, most) = RSA_BITS_TAKEN.into_inner();
-        format!("has an RSA key of {bits} bits: taken are {least} to {most}")
+        format!("has an RSA key of {bits} bits: supported are {least} to {most}")
     })
 }
 
@@ -158,7 +158,7 @@ fn refusal(
         return format!("the certificate is refused: {error}");
     };
     let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
-        return format!("the certificate cannot be understood: {why}");
+        return format!("the certificate cannot be parsed: {why}");
     };
     let subject = shown_subject(&parsed);
     if let Some(why) = pem::why_not_version(parsed.version().0) {
@@ -167,19 +167,19 @@ fn refusal(
     let by_kind = out_of_time(why, &parsed, &subject).or_else(|| revoked(why, &parsed, &subject));
     by_kind.unwrap_or_else(|| match why {
         CertificateError::UnknownIssuer => format!(
-            "the certificate of {subject} is signed by an authority that is not trusted here: {}",
+            "the certificate of {subject} is signed by an untrusted authority: {}",
             last_issuer(&parsed, intermediates)
         ),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!(
-                "the certificate is for another name: it is for {}, and {} was asked for",
+                "the certificate is for another name: it is for {}, not for {}",
                 names(&parsed, &subject),
                 shown(asked.unwrap_or("another"))
             )
         }
         // `openssl req -x509` makes certificates that may sign others; webpki has no separate error for those.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
-            format!("the certificate of {subject} has signed itself and is not trusted here")
+            format!("the certificate of {subject} is self-signed and not trusted")
         }
         CertificateError::Other(other) if other.to_string().contains("UnsupportedCertVersion") => {
             format!(

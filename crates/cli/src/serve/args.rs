@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Respond to every request with this status and body
     #[arg(long, value_name = "STATUS[:BODY]", group = "what")]
     respond: Option<String>,
-    /// Respond with what the query asks for, in the language of httpterm: /?s=SIZE&t=MS (GET /?h for help)
+    /// Respond with the response described by the query, in the language of httpterm: /?s=SIZE&t=MS (GET /?h for help)
     #[arg(long, group = "what")]
     synthetic: bool,
     /// Forward every request to this server; may be repeated

@@ -244,9 +244,9 @@ pub struct Rate {
 /// Which requests are counted together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateKey {
-    /// Those of one client address; for IPv6, of a /64 prefix.
+    /// Requests of one client address; for IPv6, of a /64 prefix.
     Address,
-    /// Those with the same value of this header field; requests without it share a counter.
+    /// Requests with the same value of this header field; requests without it share a counter.
     Header(String),
     /// All requests of the route.
     Route,

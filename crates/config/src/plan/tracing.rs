@@ -82,10 +82,10 @@ impl Sample {
 /// Whose traces are continued: the parent's trace ID and sampling decision are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Parents {
-    /// Those of trusted proxies; other clients' requests begin new traces.
+    /// Traces of trusted proxies; requests of other clients begin new traces.
     #[default]
     Trusted,
-    /// Those of all clients.
+    /// Traces of all clients.
     All,
     /// None.
     None,

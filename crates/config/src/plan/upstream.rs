@@ -341,10 +341,10 @@ pub struct UpstreamTls {
 /// Trusted certificate authorities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// Those of the system.
+    /// Authorities of the system.
     #[default]
     System,
-    /// Those in this PEM file.
+    /// Authorities in this PEM file.
     File(FilePath),
     /// No verification.
     Nothing,

@@ -29,7 +29,7 @@ impl FieldError {
             FieldError::Value => "a control byte in a field value",
             FieldError::Edge => "white space at the end of a pseudo-field",
             FieldError::ConnectionSpecific => "a field that HTTP/2 connections do not have",
-            FieldError::Te => "TE says something other than trailers",
+            FieldError::Te => "TE with a value other than trailers",
         }
     }
 }

@@ -82,7 +82,7 @@ impl Flood {
             Flood::Priority => "too many priorities",
             Flood::WindowUpdate => "too many small window updates",
             Flood::EmptyData => "too much empty data",
-            Flood::Ignored => "too many frames that mean nothing",
+            Flood::Ignored => "too many frames without effect",
             Flood::Fields => "far too many fields",
         }
     }

@@ -85,7 +85,7 @@ impl From<End> for Follows {
 
 const REPEATED_PSEUDO: Rejection = Rejection::Malformed("a repeated pseudo-field");
 const UNKNOWN_PSEUDO: Rejection = Rejection::Malformed("an unknown pseudo-field");
-const LATE_PSEUDO: Rejection = Rejection::Malformed("a pseudo-field behind a field");
+const LATE_PSEUDO: Rejection = Rejection::Malformed("a pseudo-field after a field");
 
 /// Checks common to all sections; `too_large` is the refusal of a section above the limit.
 #[inline]

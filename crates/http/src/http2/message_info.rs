@@ -81,7 +81,7 @@ impl MessageInfo {
         let misses = self.content_length != UNKNOWN && self.content_length != 0;
         match (end, content) {
             (End::Stream, Content::Any | Content::Tunnel) if misses => {
-                Err(StreamError::protocol("less data than Content-Length says"))
+                Err(StreamError::protocol("less data than Content-Length"))
             }
             (End::Stream | End::Open, Content::Any | Content::None | Content::Tunnel) => Ok(self),
         }
@@ -110,7 +110,9 @@ fn status(value: &[u8]) -> Result<u16, StreamError> {
         _ => None,
     };
     match status {
-        Some(101) => Err(StreamError::protocol("status 101, which HTTP/2 has not")),
+        Some(101) => Err(StreamError::protocol(
+            "status 101, which HTTP/2 does not have",
+        )),
         Some(status) => Ok(status as u16),
         None => Err(StreamError::protocol("malformed status")),
     }

@@ -149,11 +149,11 @@ fn what_is_no_request_ends_its_stream() {
         ),
         (
             ":method: GET\n:scheme: http\n:path: /\na: b\n:authority: h\n",
-            "a pseudo-field behind a field",
+            "a pseudo-field after a field",
         ),
         (
             ":method: GET\n:scheme: http\n:path: /\nhost: h\n:authority: h\n",
-            "a pseudo-field behind a field",
+            "a pseudo-field after a field",
         ),
         (
             ":method: GET\n:scheme: http\n:path: /\n:status: 200\n",
@@ -206,7 +206,7 @@ fn what_is_no_request_ends_its_stream() {
         ),
         (
             &format!("{GET}te: gzip\n"),
-            "TE says something other than trailers",
+            "TE with a value other than trailers",
         ),
         (&format!("{GET}X: y\n"), "upper case in a field name"),
     ] {
@@ -419,7 +419,7 @@ fn a_response_is_the_head_that_http1_would_have() {
             ":status: 100\n",
             Method::Get,
             Nothing,
-            malformed("nothing behind an interim response"),
+            malformed("nothing after an interim response"),
         ),
         (
             ":status: 103\ncontent-length: 1\n",
@@ -486,7 +486,7 @@ fn a_response_is_the_head_that_http1_would_have() {
             "a: b\n:status: 200\n",
             Method::Get,
             More,
-            malformed("a pseudo-field behind a field"),
+            malformed("a pseudo-field after a field"),
         ),
         (
             ":status: 200\nupgrade: a\n",

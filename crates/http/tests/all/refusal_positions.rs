@@ -32,7 +32,7 @@ fn a_refused_response_is_told_by_its_line() {
     for (fields, wanted) in [
         (
             "X : y\r\n\r\n",
-            "white space within or behind a field's name (line 2 of the head)",
+            "white space within or after a field name (line 2 of the head)",
         ),
         (
             "X: y\r\n z\r\n\r\n",
@@ -66,7 +66,7 @@ fn a_refused_response_is_told_by_its_line() {
     for (head, wanted) in [
         (
             "\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{32}",
-            "it looks like TLS, and plain HTTP is spoken here",
+            "it looks like TLS, but this port is for plain HTTP",
         ),
         (
             "SSH-2.0-x\r\n\r\n",
@@ -94,7 +94,7 @@ fn a_refused_request_is_told_by_its_line() {
     for (head, wanted) in [
         (
             "\u{16}\u{3}\u{1}\u{1}\0\u{1}\0\0\u{7f}\u{3}\u{3}",
-            "it looks like TLS, and plain HTTP is spoken here",
+            "it looks like TLS, but this port is for plain HTTP",
         ),
         (
             "GET / HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
@@ -106,7 +106,7 @@ fn a_refused_request_is_told_by_its_line() {
         ),
         (
             "GET / HTTP/1.1\r\nHost: a\r\nX : y\r\n\r\n",
-            "white space within or behind a field's name (line 3 of the head)",
+            "white space within or after a field name (line 3 of the head)",
         ),
         (
             "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n",
@@ -132,7 +132,7 @@ fn a_refused_body_is_told_by_its_chunk_or_its_trailer() {
             server(),
             "5\r\nhello!\r\n",
             Place::Chunk(1),
-            "no CRLF behind a chunk",
+            "no CRLF after a chunk",
         ),
         (
             server(),

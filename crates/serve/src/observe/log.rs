@@ -20,7 +20,7 @@ pub(crate) struct Log {
     lasting: RefCell<VecDeque<Box<str>>>,
 }
 
-/// What was lost because a queue is full.
+/// Kind of data that is lost when a queue is full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Loss {
     /// An access log line.
@@ -43,11 +43,11 @@ impl Log {
             return;
         };
         match loss {
-            Loss::Line => tracing::warn!(
-                "the access log is slower than requests end: lines of {count} requests are lost"
-            ),
+            Loss::Line => {
+                tracing::warn!("the access log cannot keep up: lines of {count} requests were lost")
+            }
             Loss::Span => tracing::warn!(
-                "the queue of the trace collector is full: spans of {count} requests are lost"
+                "the queue of the trace collector is full: spans of {count} requests were lost"
             ),
         }
     }

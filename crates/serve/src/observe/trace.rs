@@ -251,7 +251,7 @@ impl CoreTracing {
     }
 }
 
-/// What [`CoreTracing::begin`] needs to know about a request.
+/// Arguments of [`CoreTracing::begin`] about a request.
 pub(crate) struct TraceQuery<'a> {
     /// Index of the route, if any.
     pub(crate) route: Option<usize>,

@@ -246,8 +246,8 @@ pub(super) fn body_received(
         Ok(_) => Ok(()),
         Err(error) if error.is_reset() => Err(Failure::Cut("it reset the connection".into())),
         Err(error) => Err(Failure::Cut(match error.kind {
-            Kind::TimedOut => "it fell silent".into(),
-            Kind::Truncated => "it ended the connection without TLS's end".into(),
+            Kind::TimedOut => "it stopped sending".into(),
+            Kind::Truncated => "it closed the connection without a TLS close_notify".into(),
             _ => "the connection to it failed".into(),
         })),
     }

@@ -1,7 +1,7 @@
 //! Passive health checking: the outcomes of requests take servers out of service and bring them back.
 //!
-//! All cores and all configurations with a server share its state. The state is a [`EjectionPhase`], and for a server that is `Out` also a
-//! [`Cause`](absence::Cause), on which its return depends:
+//! All cores and all configurations with a server share its state. The state is an [`EjectionPhase`], and for a server that is `Out` also a
+//! [`Cause`](recheck_delay::Cause), on which its return depends:
 //!
 //! - *in*: it may get requests.
 //! - *failing*: a rule would take it out, but it has to stay, so it gets requests as one that is in. A response after the

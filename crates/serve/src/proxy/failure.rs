@@ -192,7 +192,7 @@ impl Failure {
     pub(crate) fn into_cut(self) -> Failure {
         match self {
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
-                Failure::Cut("it fell silent".into())
+                Failure::Cut("it stopped sending".into())
             }
             Failure::NoResponse(error) if error.is_reset() => {
                 Failure::Cut("it reset the connection".into())
@@ -206,7 +206,7 @@ impl Failure {
         }
     }
 
-    /// Resets the connection to the server if the client is gone. An orderly close might mean only that the request has
+    /// Resets the connection to the server if the client disconnected. An orderly close might mean only that the request has
     /// ended, while the response is still wanted.
     pub(crate) fn reset_if_client_gone(&self, server: &Transport) {
         if let Failure::Client(_) = self {
@@ -275,16 +275,16 @@ impl Failure {
                 "the server closed the connection"
             }
             Failure::StreamReset(_) => "the server ended the stream",
-            Failure::Unprocessed(_) => "the server takes no more requests",
-            Failure::NoWebSocket => "the server takes no WebSocket",
+            Failure::Unprocessed(_) => "the server accepts no more requests",
+            Failure::NoWebSocket => "the server does not support WebSocket",
             Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Cut(_)
             | Failure::TruncatedByReset(_) => "the server's response is malformed",
             Failure::BadRequest(refusal) => refusal.reason,
             Failure::Intercepted(_) => "",
-            Failure::RefusedField => "the server's response cannot be passed on",
-            Failure::Client(_) => "the client is gone",
+            Failure::RefusedField => "the server's response cannot be forwarded",
+            Failure::Client(_) => "the client disconnected",
         }
     }
 }
@@ -297,11 +297,11 @@ impl fmt::Display for Failure {
             }
             Failure::Unavailable(unavailable) => f.write_str(match unavailable {
                 Unavailable::NoServer => "no server is available",
-                Unavailable::Full => "all servers have as many connections as they may have",
-                Unavailable::QueueFull => "all servers are busy and too many requests wait already",
-                Unavailable::QueuedTooLong => "no server had room in time",
+                Unavailable::Full => "all servers have reached their connection limits",
+                Unavailable::QueueFull => "all servers are busy and the queue is full",
+                Unavailable::QueuedTooLong => "no server had capacity in time",
                 Unavailable::ClientShare => {
-                    "the client has its share of the capacity, and the rest is for others"
+                    "the client has used its share of the capacity"
                 }
             }),
             Failure::Status(status) | Failure::Intercepted(status) => {
@@ -321,9 +321,9 @@ impl fmt::Display for Failure {
             ),
             Failure::Unprocessed(why) => f.write_str(why),
             Failure::NoWebSocket => f.write_str(
-                "takes no WebSocket over HTTP/2: its SETTINGS do not have ENABLE_CONNECT_PROTOCOL (RFC 8441)",
+                "does not support WebSocket over HTTP/2: its SETTINGS lack ENABLE_CONNECT_PROTOCOL (RFC 8441)",
             ),
-            Failure::BadResponse(why) => write!(f, "sent no valid response: {why}"),
+            Failure::BadResponse(why) => write!(f, "sent an invalid response: {why}"),
             Failure::Cut(why) => write!(f, "stopped in the middle of its response: {why}"),
             Failure::BadRequest(why) => write!(f, "the client's body is refused: {why}"),
         }

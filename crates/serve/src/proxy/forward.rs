@@ -50,7 +50,7 @@ use crate::worker::admit::key::Key;
 /// or a tunnel is returned that the caller must run.
 ///
 /// # Errors
-/// If the client is gone.
+/// If the client disconnected.
 pub(crate) async fn exchange(
     forward: &mut Forward,
     mut client: Downstream<'_>,

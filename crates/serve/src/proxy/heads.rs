@@ -121,7 +121,7 @@ impl Attempt<'_> {
             })
             .map_err(Failure::Client)?
             .map_err(|TooLarge| {
-                Failure::BadResponse("its head leaves no room for what is added".into())
+                Failure::BadResponse("its head leaves no room for added fields".into())
             })?;
         self.progress.advance_response(ResponseSide::Begun);
         let is_edited = edits.is_some_and(|edits| edits.change_trailers());

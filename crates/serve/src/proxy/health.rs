@@ -169,10 +169,13 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Passed { checks: 1 } => f.write_str("a check passed"),
-            Reason::Passed { checks } => write!(f, "{checks} checks in a row passed"),
+            Reason::Passed { checks } => write!(f, "{checks} consecutive checks passed"),
             Reason::Failed { checks: 1, last } => write!(f, "a check failed: it {last}"),
             Reason::Failed { checks, last } => {
-                write!(f, "{checks} checks in a row failed: at last it {last}")
+                write!(
+                    f,
+                    "{checks} consecutive checks failed: in the last one it {last}"
+                )
             }
         }
     }
@@ -196,13 +199,13 @@ impl fmt::Display for CheckFault {
                 write!(f, "sent a response that has grpc-status {status}")
             }
             CheckFault::NoGrpcMessage => {
-                f.write_str("sent a message that is no HealthCheckResponse")
+                f.write_str("sent a message that is not a HealthCheckResponse")
             }
             CheckFault::NotServing(status) => {
                 let names = ["UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"];
                 match names.get(usize::from(*status)) {
                     Some(name) => write!(f, "says {name}"),
-                    None => write!(f, "says the unknown status {status}"),
+                    None => write!(f, "reports the unknown status {status}"),
                 }
             }
         }
@@ -257,11 +260,12 @@ mod tests {
     #[test]
     fn rise_and_fall_change_state() {
         let up = (1, "up: a check passed");
-        let down = "down: 3 checks in a row failed: at last it responded with the status 503";
+        let down =
+            "down: 3 consecutive checks failed: in the last one it responded with the status 503";
         check(".xx.xx.xx", &[up]);
         check(".xxx", &[up, (4, down)]);
         check(".xx.xxxxxx", &[up, (7, down)]);
-        let risen = "up: 2 checks in a row passed";
+        let risen = "up: 2 consecutive checks passed";
         check(".xxx.x.x..", &[up, (4, down), (10, risen)]);
         check(".xxx..xxx", &[up, (4, down), (6, risen), (9, down)]);
     }
@@ -280,7 +284,7 @@ mod tests {
             ),
             (
                 CheckFault::Exchange(Failure::BadResponse("no version".into())),
-                "it sent no valid response: no version".to_owned(),
+                "it sent an invalid response: no version".to_owned(),
             ),
             (
                 CheckFault::Body,

@@ -75,7 +75,8 @@ pub(crate) fn mirror_request(
     let name = &group.plan.name;
     if worker.mirrored.get() >= MIRRORED_MAX {
         worker.meter.mirrored(MirrorOutcome::Dropped);
-        let what = format_args!("{name} got no copy: {MIRRORED_MAX} are under way");
+        let what =
+            format_args!("{name} got no copy: {MIRRORED_MAX} copies are in flight (the limit)");
         return worker.log.failure(&worker.core, what);
     }
     let key = hash_key(group, head, context);
@@ -154,7 +155,7 @@ impl MirroredRequest {
             let Some(next) = next else {
                 let name = self.reservation.server().label();
                 worker.meter.mirrored(MirrorOutcome::Failed);
-                let what = format_args!("server {name}: {failure}; it had a copy of a request");
+                let what = format_args!("server {name}: {failure} (for a copy of a request)");
                 return self.worker.log.failure(core, what);
             };
             self.reservation = next;

@@ -40,7 +40,7 @@ pub(crate) fn is_connect(head: &RequestHead<'_, '_>) -> bool {
 }
 
 /// The response where nothing is forwarded.
-pub(crate) const NO_WEBSOCKET: Refusal = Refusal::new(501, "no WebSocket is served here");
+pub(crate) const NO_WEBSOCKET: Refusal = Refusal::new(501, "WebSocket is not supported here");
 
 /// Writes the fields that ask for a tunnel or grant one; `options` are further options of Connection.
 pub(crate) fn write_upgrade(options: &[&str], writer: &mut HeadWriter<'_>) {

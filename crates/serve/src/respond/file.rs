@@ -239,7 +239,7 @@ fn refuse_missing(
     match missing {
         Missing::NotFound => refuse((404, ""), &[], form, reply),
         Missing::Outside => {
-            log(&"a symbolic link leads out of the directory that is served");
+            log(&"a symbolic link leads out of the served directory");
             refuse((404, ""), &[], form, reply)
         }
         Missing::Directory => {
@@ -251,7 +251,7 @@ fn refuse_missing(
             refuse((301, ""), &[("Location", &location)], form, reply)
         }
         Missing::NoIndex => {
-            let reason = "this directory has no index file, and is not listed";
+            let reason = "this directory has no index file, and listing is off";
             refuse((403, reason), &[], form, reply)
         }
         Missing::Forbidden(error) => {

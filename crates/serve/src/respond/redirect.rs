@@ -56,11 +56,11 @@ impl Redirect {
                 refuse((self.status, ""), &fields, ErrorFormat::Text, reply)
             }
             Err(TargetError::TooLong) => {
-                let reason = "the place that it leads to has too long a name";
+                let reason = "the redirect target is too long";
                 refuse((414, reason), &[], ErrorFormat::of(head.headers), reply)
             }
             Err(TargetError::NoHost) => {
-                let reason = "the place that it leads to has no valid host";
+                let reason = "the redirect target has no valid host";
                 refuse((400, reason), &[], ErrorFormat::of(head.headers), reply)
             }
         }

@@ -321,7 +321,7 @@ fn respond_with_help(reply: &mut Reply<'_>) -> Result<(), Error> {
 }
 
 const HELP: &str = "\
-Onrush responds with what the query asks for, in the language of httpterm and haterm.
+Onrush responds with the response described by the query, in the language of httpterm and haterm.
 
   /?s=SIZE     bytes of the body                            /?s=20k
   /?r=STATUS   status of the response, 200 to 999           /?r=404

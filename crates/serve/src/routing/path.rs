@@ -18,7 +18,7 @@ impl PathError {
     /// A clause for the error response.
     pub(crate) fn reason(self) -> &'static str {
         match self {
-            PathError::Encoding => "a % in the path lacks its two hexadecimal digits",
+            PathError::Encoding => "a % in the path is not followed by two hexadecimal digits",
             PathError::Nul => "the path contains a NUL byte",
             PathError::AboveRoot => "the path leads above its root",
         }
@@ -102,7 +102,7 @@ pub(crate) fn ambiguity(path: &str) -> Option<&'static str> {
 #[cold]
 fn ambiguity_of_unusual(path: &str) -> Option<&'static str> {
     if path.contains('\\') {
-        return Some("a backslash in the path, which some servers take for a slash");
+        return Some("a backslash in the path, which some servers treat as a slash");
     }
     let mut plain = path.as_bytes().to_vec();
     for _ in 0..DECODINGS_MAX {
@@ -120,7 +120,7 @@ fn ambiguity_of_unusual(path: &str) -> Option<&'static str> {
         // A last segment that consists of parameters only may be a session ID.
         let is_dropped = segment.starts_with(b";") && segments.peek().is_some();
         if is_dropped || matches!(name, Some(b"." | b"..")) {
-            return Some("a segment in the path that servers read in different ways");
+            return Some("a path segment that servers interpret differently");
         }
     }
     None

@@ -99,7 +99,7 @@ impl fmt::Display for ApplyError {
             }
             ApplyError::Kept(address) => write!(
                 f,
-                "{address} is a socket of the service manager, which would go on listening: take it out of the .socket unit, then start the server anew"
+                "{address} is a socket of the service manager, which would keep listening: remove it from the .socket unit, then restart the server"
             ),
             ApplyError::Refused(error) => error.fmt(f),
             ApplyError::Stopping => f.write_str("the server stops"),

@@ -152,18 +152,18 @@ fn change_server(service: &Service, (group, server): (&str, &str), change: Serve
         match change {
             ServerChange::Duty(duty) => {
                 endpoints.set_duty(index, duty);
-                let how = format_args!("is set to {} by hand", duty.name());
+                let how = format_args!("was set to {} by a command", duty.name());
                 group.log_event(index, Event::Set, &how);
             }
             ServerChange::Weight(weight) => {
                 endpoints.set_weight(index, weight);
                 match weight {
                     Some(weight) => {
-                        let how = format_args!("has the weight {weight} by hand");
+                        let how = format_args!("got the weight {weight} by a command");
                         group.log_event(index, Event::Set, &how);
                     }
                     None => {
-                        group.log_event(index, Event::Set, &"has the weight of the configuration")
+                        group.log_event(index, Event::Set, &"got the weight of the configuration")
                     }
                 }
             }

@@ -164,7 +164,7 @@ impl ClaimOptions<'_> {
         let given = claim.receive_buffer();
         if let Some(asked) = asked.filter(|&asked| given < asked as usize) {
             tracing::warn!(
-                "{socket}: receive_buffer is {given} bytes in place of {asked}, since the sysctl net.core.rmem_max allows no more; raise it, or start as root"
+                "{socket}: receive_buffer is {given} bytes instead of {asked} (limit: sysctl net.core.rmem_max); raise the limit, or start as root"
             );
         }
         Ok(Arc::new(claim))

@@ -84,7 +84,7 @@ impl Prepared {
         let own = passing.unmanaged(&plan.listen);
         if let Some(shared) = passing.first().filter(|_| plan.accept == Accept::Cpu) {
             let why = format!(
-                "all cores share the queue of {shared}, a socket of the service manager; say accept = \"auto\", or take it out of the .socket unit"
+                "all cores share the queue of {shared}, a socket of the service manager; set accept = \"auto\", or remove it from the .socket unit"
             );
             return Err(StartError::Accept(why));
         }

@@ -45,9 +45,9 @@ impl Distribution {
     /// # Errors
     /// A sentence, if the plan requires it.
     pub(crate) fn refused(wish: Accept, errno: Errno) -> Result<Self, String> {
-        let why = format!("the kernel refuses to look at CPUs: {errno}");
+        let why = format!("the kernel does not report CPUs: {errno}");
         match wish {
-            Accept::Cpu => Err(format!("{why}; say accept = \"auto\" or \"hash\"")),
+            Accept::Cpu => Err(format!("{why}; set accept = \"auto\" or \"hash\"")),
             Accept::Auto | Accept::Hash => Ok(Self::by_hash(&why)),
         }
     }
@@ -92,13 +92,12 @@ pub(crate) fn choose(
         (Accept::Auto, Ok(own)) => match (before, why_not(&own, listen, arrival)) {
             (Some(by), _) => Distribution {
                 by,
-                why: "auto: as in the process before".into(),
+                why: "auto: as in the previous process".into(),
             },
             (None, Some(why)) => Distribution::by_hash(&why),
             (None, None) => Distribution {
                 by: DistributionMethod::Cpu,
-                why: "auto: each CPU that takes packets has a core, and each core such a CPU"
-                    .into(),
+                why: "auto: one core per CPU that receives packets".into(),
             },
         },
     };
@@ -123,21 +122,23 @@ fn hint(cpus: &[Option<usize>]) -> String {
     let cores = cpus.len();
     let what = match cpus.iter().all(Option::is_some) {
         true => {
-            format!("{cores} threads want {cores} CPUs: name as many (cpus) or start fewer threads")
+            format!(
+                "{cores} threads need {cores} CPUs: list as many in cpus, or start fewer threads"
+            )
         }
         // Fewer cores than CPUs.
         false => format!(
-            "name a CPU for each of the {cores} threads, such as cpus = \"0-{}\", or start as many threads as there are CPUs",
+            "list a CPU for each of the {cores} threads, such as cpus = \"0-{}\", or start as many threads as there are CPUs",
             cores - 1
         ),
     };
-    format!("{what}, or say accept = \"auto\"")
+    format!("{what}, or set accept = \"auto\"")
 }
 
 /// Why distribution by CPU would be uneven for cores on these CPUs.
 fn why_not(own: &[usize], listen: &[Listen], arrival: Option<&ReceivingCpus>) -> Option<String> {
     let Some(arrival) = arrival else {
-        return Some("nobody has found out which CPUs take packets".into());
+        return Some("the CPUs that receive packets are unknown".into());
     };
     let is_local = |listen: &Listen| match &listen.address {
         Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
@@ -154,10 +155,10 @@ fn why_not(own: &[usize], listen: &[Listen], arrival: Option<&ReceivingCpus>) ->
         cpus.find(|cpu| !others.contains(cpu))
     };
     if let Some(cpu) = without(taking, own) {
-        return Some(format!("CPU {cpu} takes packets and has no core"));
+        return Some(format!("CPU {cpu} receives packets and has no core"));
     }
     let cpu = without(own, taking)?;
-    Some(format!("CPU {cpu} has a core and takes no packets"))
+    Some(format!("CPU {cpu} has a core and receives no packets"))
 }
 
 #[cfg(test)]
@@ -191,7 +192,7 @@ mod tests {
         let both = arrival(Ok(&[0, 1]));
         let two = [Some(0), Some(1)];
         let (local, all) = (&["127.0.0.1:80"][..], &[":80"][..]);
-        let by_cpu = "connections to cores by CPU (auto: each CPU that takes packets has a core, and each core such a CPU)";
+        let by_cpu = "connections to cores by CPU (auto: one core per CPU that receives packets)";
         let by_hash = |why: &str| format!("connections to cores by hash (auto: {why})");
         for (cpus, addresses, arrival, expected) in [
             (&two[..], local, &both, by_cpu.to_owned()),
@@ -216,13 +217,13 @@ mod tests {
                 &two,
                 all,
                 &arrival(Ok(&[0, 1, 2])),
-                by_hash("CPU 2 takes packets and has no core"),
+                by_hash("CPU 2 receives packets and has no core"),
             ),
             (
                 &two,
                 all,
                 &arrival(Ok(&[0])),
-                by_hash("CPU 1 has a core and takes no packets"),
+                by_hash("CPU 1 has a core and receives no packets"),
             ),
             (&two, all, &arrival(Err("veth0 …")), by_hash("veth0 …")),
             // For loopback the CPUs are known.
@@ -231,7 +232,7 @@ mod tests {
                 &[Some(1), Some(2)],
                 local,
                 &both,
-                by_hash("CPU 0 takes packets and has no core"),
+                by_hash("CPU 0 receives packets and has no core"),
             ),
         ] {
             let said = said(Accept::Auto, cpus, addresses, arrival);
@@ -250,7 +251,7 @@ mod tests {
         let unknown = unknown.expect("two cores").to_string();
         assert_eq!(
             unknown,
-            by_hash("nobody has found out which CPUs take packets")
+            by_hash("the CPUs that receive packets are unknown")
         );
     }
 
@@ -270,12 +271,12 @@ mod tests {
             (
                 Accept::Cpu,
                 &[None, None],
-                "error: the cores are not pinned; name a CPU for each of the 2 threads, such as cpus = \"0-1\", or start as many threads as there are CPUs, or say accept = \"auto\"",
+                "error: the cores are not pinned; list a CPU for each of the 2 threads, such as cpus = \"0-1\", or start as many threads as there are CPUs, or set accept = \"auto\"",
             ),
             (
                 Accept::Cpu,
                 &[Some(1), Some(1)],
-                "error: cores share CPU 1; 2 threads want 2 CPUs: name as many (cpus) or start fewer threads, or say accept = \"auto\"",
+                "error: cores share CPU 1; 2 threads need 2 CPUs: list as many in cpus, or start fewer threads, or set accept = \"auto\"",
             ),
             (
                 Accept::Hash,
@@ -301,7 +302,7 @@ mod tests {
         );
         let why = refused(Accept::Cpu).expect_err("it was asked for");
         assert!(
-            why.starts_with("the kernel refuses to look at CPUs: "),
+            why.starts_with("the kernel does not report CPUs: "),
             "{why}"
         );
     }

@@ -267,9 +267,8 @@ fn read_collector_fields(plan: &Plan, troubles: &mut PlanIssues) -> Vec<(String,
             None => {
                 // The line may contain a secret.
                 let line = number + 1;
-                let message = format!(
-                    "line {line} of {shown} is no field for the collector: expected Name: value"
-                );
+                let message =
+                    format!("line {line} of {shown} is not a header field: expected Name: value");
                 troubles.wrong.push(PlanIssue::with(file, message));
             }
         }
@@ -314,7 +313,7 @@ fn why_not_made(path: &Path) -> Option<String> {
         Ok(()) if directory.is_dir() => None,
         Ok(()) => Some(format!("{shown} is not a directory")),
         Err(Errno::NOENT) => Some(format!("the directory {shown} does not exist")),
-        Err(error) => Some(format!("no file can be made in {shown}: {error}")),
+        Err(error) => Some(format!("cannot create a file in {shown}: {error}")),
     }
 }
 

@@ -89,7 +89,7 @@ impl Encryption {
             Reloaded::Applied(warnings) => {
                 tracing::info!(
                     event = "certificates_changed",
-                    "certificates have changed; new connections get the new ones"
+                    "certificates changed; new connections use them"
                 );
                 for warning in &warnings {
                     tracing::warn!("{warning}");
@@ -99,7 +99,7 @@ impl Encryption {
                 for trouble in wrong {
                     tracing::warn!(
                         event = "certificates_refused",
-                        "certificates have changed and cannot be used; the old ones stay: {trouble}"
+                        "certificates changed and cannot be used; the old ones stay in use: {trouble}"
                     );
                 }
             }
@@ -107,7 +107,7 @@ impl Encryption {
                 for file in files {
                     tracing::warn!(
                         event = "certificates_denied",
-                        "{} cannot be looked at (permission denied): that it changes is not noticed; make its directory one that the user of this process can enter",
+                        "cannot watch {} (permission denied), so changes are not noticed; let the user of this process enter its directory",
                         file.display()
                     );
                 }

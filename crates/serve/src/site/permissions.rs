@@ -63,7 +63,7 @@ pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
         {
             let shown = files.root.display();
             let message =
-                format!("{who} may not look into {shown}: requests for its files will be refused");
+                format!("{who} may not enter {shown}: requests for its files will be refused");
             denied.warnings.push(PlanIssue::with(&files.root, message));
         }
     }
@@ -132,7 +132,7 @@ fn of_sockets(plan: &Plan, who: &str, managed: &[PathBuf], denied: &mut Denied) 
         if is_denied(directory_of(path), WRITE_INTO) {
             let shown = path.display();
             warn(format!(
-                "{who} may not write to the directory of unix:{shown}: the file of the socket will be left behind at the end; give it a directory of that user"
+                "{who} may not write to the directory of unix:{shown}: the socket file will remain after the server ends; use a directory of that user"
             ));
         }
     }
@@ -140,7 +140,7 @@ fn of_sockets(plan: &Plan, who: &str, managed: &[PathBuf], denied: &mut Denied) 
         Admin::Unix(path) if is_denied(directory_of(path), WRITE_INTO) => {
             let shown = path.display();
             warn(format!(
-                "{who} may not write to the directory of [admin] unix:{shown}: there will be no admin interface behind an upgrade; give it a directory of that user"
+                "{who} may not write to the directory of [admin] unix:{shown}: there will be no admin interface after an upgrade; use a directory of that user"
             ));
         }
         Admin::Tcp { token_file, .. } if is_denied(token_file, Access::READ_OK) => {
@@ -174,7 +174,7 @@ fn of_log(plan: &Plan, who: &str, denied: &mut Denied) {
                 )));
             } else if cannot_make {
                 denied.warnings.push(trouble(format!(
-                    "{who} may not make files in the directory of the access log {shown}: whoever moves it away (logrotate) has to make the next one for that user"
+                    "{who} may not create files in the directory of the access log {shown}: a program that rotates it (logrotate) must create the next file for that user"
                 )));
             }
         }

@@ -55,7 +55,7 @@ impl fmt::Display for StartError {
             StartError::Driver(why) | StartError::Cpus(why) => f.write_str(why),
             StartError::Accept(why) => write!(
                 f,
-                "connections cannot go to cores by CPU, which accept = \"cpu\" asks for: {why}"
+                "cannot distribute connections by CPU (accept = \"cpu\"): {why}"
             ),
             StartError::Listen(address, error) => {
                 write!(f, "cannot listen on {address}: ")?;
@@ -83,7 +83,7 @@ impl fmt::Display for StartError {
             ),
             StartError::Handover(what) => write!(
                 f,
-                "cannot take the place of a server that runs: {what} would differ; stop that one and start this one"
+                "cannot take over from the running server: {what} would differ; stop it and start this one"
             ),
             StartError::Passed { unwanted, without } => f.write_str(&not_wanted(unwanted, without)),
             StartError::Resolver(error) => {
@@ -113,7 +113,7 @@ fn not_wanted(unwanted: &[(Address, String)], without: &[String]) -> String {
     let without = match without {
         [] => {
             return format!(
-                "the service manager has passed {sockets}, and every [[listen]] has a socket already: take it out of the .socket unit"
+                "the service manager has passed {sockets}, and every [[listen]] has a socket already: remove it from the .socket unit"
             );
         }
         [one] => format!(
@@ -145,13 +145,13 @@ fn why_not_listening(address: &Address, error: &Error) -> Option<&'static str> {
     };
     match (address, errno) {
         (Address::Tcp(_), Errno::ADDRINUSE) => {
-            Some("another program does; stop it or choose another --listen address")
+            Some("another program uses it; stop it or choose another --listen address")
         }
         (Address::Unix(_), Errno::ADDRINUSE) => Some(
-            "another program does, or a file that is no socket has this name; choose another --listen address",
+            "another program uses it, or a file that is not a socket has this name; choose another --listen address",
         ),
         (Address::Tcp(_), Errno::ADDRNOTAVAIL) => {
-            Some("this machine does not have that address; 0.0.0.0 stands for all it has")
+            Some("this machine does not have that address; 0.0.0.0 means all of its addresses")
         }
         (Address::Tcp(_), Errno::ACCESS) => {
             Some("permission denied; ports below 1024 need CAP_NET_BIND_SERVICE")
@@ -204,7 +204,7 @@ mod tests {
             ),
             (
                 listen(tcp(), Errno::ADDRINUSE),
-                "cannot listen on 10.0.0.1:80: another program does",
+                "cannot listen on 10.0.0.1:80: another program uses it",
             ),
             (
                 listen(tcp(), Errno::ADDRNOTAVAIL),

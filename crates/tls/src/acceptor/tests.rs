@@ -172,11 +172,7 @@ fn all_file_problems_are_reported() {
             "b.key",
             "b.key: this key does not belong to the certificate",
         ),
-        (
-            "none.pem",
-            "a.key",
-            "none.pem: there is no certificate in it",
-        ),
+        ("none.pem", "a.key", "none.pem: it contains no certificate"),
         (
             "missing.pem",
             "a.key",
@@ -197,7 +193,7 @@ fn all_file_problems_are_reported() {
         assert!(said[0].contains(part), "{said:?}");
         assert_eq!(said[0], said[1]);
         assert!(
-            said[2].contains("none.pem: there is no certificate"),
+            said[2].contains("none.pem: it contains no certificate"),
             "{said:?}"
         );
     }
@@ -273,7 +269,7 @@ fn byte_order_mark_is_reported() {
         let mut setup = setup(vec![own.clone()]);
         setup.clients = Clients::Required(Authorities::new(authority.clone()));
         let said = wrong(setup);
-        let expected = format!("{}: a byte order mark (BOM) stands", file.display());
+        let expected = format!("{}: a byte order mark (BOM) is before", file.display());
         assert!(
             said.len() == 1 && said[0].contains(&expected),
             "{which}: {said:?}"

@@ -43,16 +43,16 @@ pub(crate) fn explain_content(bytes: &[u8], wanted: Wanted, trouble: Option<&str
     let labels = labels(bytes);
     if let Some(cut) = labels.iter().find(|label| !is_closed(bytes, label)) {
         return format!(
-            "it is cut off: there is no -----END {cut}----- behind -----BEGIN {cut}-----; copy the whole file"
+            "it is cut off: no -----END {cut}----- after -----BEGIN {cut}-----; copy the whole file"
         );
     }
     let has = |label: &str| labels.iter().any(|found| found == label);
     if wanted == Wanted::Key {
         if has("ENCRYPTED PRIVATE KEY") || contains(bytes, b"Proc-Type: 4,ENCRYPTED") {
-            return "the key is encrypted, and nobody is there to ask for its passphrase; store it without one: openssl pkey -in FILE -out FILE.key".into();
+            return "the key is encrypted: store it without a passphrase: openssl pkey -in FILE -out FILE.key".into();
         }
         if has("OPENSSH PRIVATE KEY") {
-            return "it is a key in OpenSSH's own form: expected PKCS #8, PKCS #1 or SEC 1; convert a copy: ssh-keygen -p -N '' -m PKCS8 -f FILE".into();
+            return "it is a key in OpenSSH format: expected PKCS #8, PKCS #1 or SEC 1; convert a copy: ssh-keygen -p -N '' -m PKCS8 -f FILE".into();
         }
         if has("DSA PRIVATE KEY") {
             return format!("the key is of the kind DSA: {SUPPORTED_KEYS}");
@@ -75,7 +75,7 @@ pub(crate) fn explain_content(bytes: &[u8], wanted: Wanted, trouble: Option<&str
 /// Error for a byte order mark: the parser would skip the line, and take a chain's second certificate for the first.
 pub(crate) fn why_not_marked(bytes: &[u8]) -> Option<&'static str> {
     bytes.starts_with("\u{feff}".as_bytes()).then_some(
-        "a byte order mark (BOM) stands before its first line: save the file as UTF-8 without one, or take it out: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE",
+        "a byte order mark (BOM) is before its first line: save the file as UTF-8 without BOM, or remove it: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE",
     )
 }
 
@@ -103,8 +103,8 @@ pub(crate) fn why_not_version(version: u32) -> Option<String> {
 
 fn nothing(wanted: Wanted) -> &'static str {
     match wanted {
-        Wanted::Certificate => "there is no certificate in it (-----BEGIN CERTIFICATE-----)",
-        Wanted::Key => "there is no private key in it (-----BEGIN PRIVATE KEY-----)",
+        Wanted::Certificate => "it contains no certificate (-----BEGIN CERTIFICATE-----)",
+        Wanted::Key => "it contains no private key (-----BEGIN PRIVATE KEY-----)",
         Wanted::RevocationList => "it contains no revocation list (-----BEGIN X509 CRL-----)",
     }
 }
@@ -325,14 +325,14 @@ mod tests {
         for (bytes, part) in [
             (&der[..], "it is DER: expected PEM; convert it: openssl pkey -inform DER"),
             (&ed[..], "it is DER: "),
-            (cut, "it is cut off: there is no -----END PRIVATE KEY-----"),
+            (cut, "it is cut off: no -----END PRIVATE KEY-----"),
             (&locked[..], "the key is encrypted"),
             (b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES\n\nAAAA\n-----END RSA PRIVATE KEY-----\n", "the key is encrypted"),
             (b"-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n", "ssh-keygen -p"),
             (b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "it holds a certificate and no key"),
             (b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "it holds a public key"),
-            (b"", "there is no private key in it (-----BEGIN PRIVATE KEY-----): it is empty"),
-            (b"hello", "there is no private key in it"),
+            (b"", "it contains no private key (-----BEGIN PRIVATE KEY-----): it is empty"),
+            (b"hello", "it contains no private key"),
             (b"\xff\xfe-\0", "it is UTF-16"),
         ] {
             let said = explain_content(bytes, Wanted::Key, None);
@@ -360,7 +360,7 @@ mod tests {
                 b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n",
                 "an authority has to sign",
             ),
-            (b"hello", "there is no certificate in it"),
+            (b"hello", "it contains no certificate"),
         ] {
             let said = explain_content(bytes, Wanted::Certificate, None);
             assert!(said.contains(part), "{part}: {said}");

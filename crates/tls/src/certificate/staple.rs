@@ -58,7 +58,7 @@ pub(crate) fn read(file: &Path, certificate: &X509Certificate<'_>) -> Result<Sta
     };
     if answer.status != Status::Good {
         let why = format!(
-            "the OCSP response says that the certificate is {}",
+            "the OCSP response reports the certificate as {}",
             answer.status.shown()
         );
         return Err(NoStaple::Unusable(why));

@@ -79,7 +79,7 @@ fn unsupported_key_size_is_named() {
     let wrong = Error::InvalidCertificate(CertificateError::BadSignature);
     assert_eq!(
         refused(wrong.clone(), &certificate(SMALL)).as_deref(),
-        Some("the certificate of CN=small has an RSA key of 1024 bits: taken are 2048 to 8192")
+        Some("the certificate of CN=small has an RSA key of 1024 bits: supported are 2048 to 8192")
     );
     assert_eq!(refused(wrong, &certificate(OLD)), None);
     let mut heard = HandshakeFacts::default();

@@ -402,8 +402,8 @@ mod tests {
                 "--cipher-list HIGH:!aNULL a:1",
                 "expected some of ECDHE-ECDSA-AES256-GCM-SHA384:",
             ),
-            ("--latency a:1", "--latency is no option of h1load"),
-            ("-x a:1", "-x is no option of h1load"),
+            ("--latency a:1", "--latency is not an option of h1load"),
+            ("-x a:1", "-x is not an option of h1load"),
             ("-H x a:1", "is not a header"),
             ("-d 5 -s 5 a:1", "use a longer -d"),
         ] {

@@ -207,7 +207,7 @@ mod tests {
             ("http://a/ http://b/", "--in-turn"),
             ("-p h3 http://a/", "expected h2c or http/1.1"),
             ("--npn-list h3 https://a/", "expected h2 or http/1.1"),
-            ("--what http://a/", "--what is no option of h2load"),
+            ("--what http://a/", "--what is not an option of h2load"),
         ] {
             let error = native(read, line).unwrap_err();
             assert!(error.contains(part), "{line}: {error}");

@@ -187,7 +187,7 @@ mod tests {
             (
                 Tool::Oha,
                 "--nothing http://a/",
-                "--nothing is no option of oha",
+                "--nothing is not an option of oha",
             ),
             (Tool::Oha, "--burst-rate 5 http://a/", "--burst-delay"),
             (Tool::Oha, "-H x http://a/", "is not a header"),

@@ -50,7 +50,7 @@ const OPTIONS: &[Row] = table! {
     "-t" => Value(|name, text| number(name, 1024, text)),
     "-k" => Value(|name, text| number(name, KEYS_MAX, text)),
     "-z" => Value(|name, text| number(name, VALUE_MAX, text)),
-    "-n" => Ignored(" has no effect: what is sent at once leaves at once"),
+    "-n" => Ignored(" has no effect: requests that are sent together leave at once"),
     "-s" => IgnoredValue(number_32, " has no effect: the kernel sizes the buffers of sockets"),
     "-x" => IgnoredValue(number_32, " has no effect: answers over UDP come to the port that asked"),
 };
@@ -69,9 +69,7 @@ fn run(mut given: Given) -> Result<Run, String> {
     let port = port_of_gets(&given)?;
     let [gets, sets] = ["-r", "-w"].map(|name| given.number(name).unwrap_or(0));
     if gets + sets == 0 {
-        return Err(
-            "there is no rate: -r says how many gets per second, -w how many sets".to_owned(),
-        );
+        return Err("no rate: pass -r GETS_PER_SECOND or -w SETS_PER_SECOND".to_owned());
     }
     let (part_of_gets, part_of_sets) = reduced(gets, sets);
     let cpus = std::thread::available_parallelism();
@@ -119,7 +117,7 @@ fn port_of_gets(given: &Given) -> Result<&str, String> {
         (Some(port), None) => Ok(port),
         (None, _) => {
             let port = given.last("-p");
-            Ok(port.ok_or("there is no port: -p says which, or -u for gets over UDP")?)
+            Ok(port.ok_or("no port: pass -p PORT, or -u for gets over UDP")?)
         }
     }
 }
@@ -190,8 +188,8 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_its_reason() {
         for (line, part) in [
-            ("-r 1 host", "there is no port"),
-            ("-p 1 host", "there is no rate"),
+            ("-r 1 host", "no port: pass -p PORT"),
+            ("-p 1 host", "no rate: pass -r"),
             ("-p 1 -r 1", "there is no host"),
             ("-p 1 -r 1 a b", "mcblaster takes one"),
             (
@@ -202,8 +200,8 @@ mod tests {
             ("-u 11211 -r 1 -w 2 a", "sets over TCP"),
             ("-u x -r 1 a", "-u x: expected a whole number"),
             ("-p 1 -z 64001 -w 1 a", "from 1 to 64000"),
-            ("-y a", "-y is no option of mcblaster"),
-            ("--gets 5 a", "--gets is no option of mcblaster"),
+            ("-y a", "-y is not an option of mcblaster"),
+            ("--gets 5 a", "--gets is not an option of mcblaster"),
         ] {
             let error = native(read, line).unwrap_err();
             assert!(error.contains(part), "{line}: {error}");

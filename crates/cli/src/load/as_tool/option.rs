@@ -183,7 +183,7 @@ impl Syntax {
                 Ok((first.expect("a split has a part"), action))
             }
             (_, []) => Err(format!(
-                "{} is no option of {}",
+                "{} is not an option of {}",
                 self.shown(name),
                 self.tool
             )),

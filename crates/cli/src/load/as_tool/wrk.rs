@@ -214,11 +214,11 @@ mod tests {
             ("-c 10x http://a/", "-c wants a number such as 100 or 10k"),
             ("-c -5 http://a/", "-c wants a number"),
             ("-R 10 http://a/", "use --as wrk2"),
-            ("--rate 10 http://a/", "--rate is no option of wrk"),
+            ("--rate 10 http://a/", "--rate is not an option of wrk"),
             ("--t 10 http://a/", "--t is the beginning of several"),
             ("-c 1 http://a/", "use -c 2 or more"),
             ("-d 0 http://a/", "must last more than 0 s"),
-            ("-x http://a/", "-x is no option of wrk"),
+            ("-x http://a/", "-x is not an option of wrk"),
             ("a:80/", "does not begin with http://"),
         ] {
             let error = wrk(line).expect_err(line);

@@ -286,7 +286,7 @@ impl Connection {
             return Err(StreamError::protocol("fields in a tunnel"));
         }
         if slot.content_left != UNKNOWN && slot.content_left != 0 {
-            return Err(StreamError::protocol("less data than Content-Length says"));
+            return Err(StreamError::protocol("less data than Content-Length"));
         }
         Ok(EventKind::Trailers(stream))
     }

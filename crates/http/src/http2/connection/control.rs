@@ -223,7 +223,7 @@ impl Connection {
         let (id, value) = read_priority_update(payload);
         if self.role == Role::Client || id == 0 || self.is_own(id) {
             return Err(ConnectionError::protocol(
-                "PRIORITY_UPDATE for what is no request",
+                "PRIORITY_UPDATE for a stream that is not a request",
             ));
         }
         let priority = Priority::parse(value);

@@ -85,9 +85,9 @@ impl Connection {
         if slot.content_left != UNKNOWN {
             let left = slot.content_left.checked_sub(content);
             slot.content_left =
-                left.ok_or(StreamError::protocol("more data than Content-Length says"))?;
+                left.ok_or(StreamError::protocol("more data than Content-Length"))?;
             if end == End::Stream && slot.content_left > 0 {
-                return Err(StreamError::protocol("less data than Content-Length says"));
+                return Err(StreamError::protocol("less data than Content-Length"));
             }
         }
         Ok(())

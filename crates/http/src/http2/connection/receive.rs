@@ -89,7 +89,7 @@ impl Connection {
     fn preface(&mut self, input: &[u8]) -> Result<Progress, ConnectionError> {
         let bytes = input.len().min(PREFACE.len());
         if input[..bytes] != PREFACE[..bytes] {
-            return Err(ConnectionError::protocol("no preface of HTTP/2"));
+            return Err(ConnectionError::protocol("no HTTP/2 preface"));
         }
         if bytes < PREFACE.len() {
             return Ok(Progress::need(PREFACE.len()));

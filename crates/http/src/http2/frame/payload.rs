@@ -24,11 +24,15 @@ pub(crate) fn padded(
     if !head.flags.has(Flags::PADDED) {
         return match before_content <= head.length {
             true => Ok(Some((before_content, 0))),
-            false => Err(ConnectionError::size("frame shorter than its flags say")),
+            false => Err(ConnectionError::size(
+                "frame shorter than its flags require",
+            )),
         };
     }
     if head.length < 1 + before_content {
-        return Err(ConnectionError::size("frame shorter than its flags say"));
+        return Err(ConnectionError::size(
+            "frame shorter than its flags require",
+        ));
     }
     let Some(&padding) = payload.first() else {
         return Ok(None);

@@ -33,7 +33,7 @@ impl Error {
             Error::SizeUpdateTooLarge => {
                 "the header table is to be larger than SETTINGS_HEADER_TABLE_SIZE"
             }
-            Error::SizeUpdateTooLate => "the size of the header table changes behind a field",
+            Error::SizeUpdateTooLate => "the size of the header table changes after a field",
             Error::TooMuchWork => "far too many fields, or names copied from the table",
         }
     }

@@ -132,9 +132,7 @@ fn framing_of(
     match (status, request_method) {
         (100..=199, _) => match (length, follows) {
             (None | Some(0), Follows::More) => Ok(Framing::None),
-            (_, Follows::Nothing) => {
-                Err(Rejection::Malformed("nothing behind an interim response"))
-            }
+            (_, Follows::Nothing) => Err(Rejection::Malformed("nothing after an interim response")),
             (Some(_), Follows::More) => Err(Rejection::Malformed(
                 "an interim response that announces a body",
             )),

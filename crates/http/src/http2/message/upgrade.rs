@@ -48,7 +48,7 @@ fn convert(
         return Ok(RequestKind::Response);
     };
     if !protocol.eq_ignore_ascii_case("websocket") {
-        return Err(Refusal::new(501, "no protocol but websocket is passed on").into());
+        return Err(Refusal::new(501, "only the protocol websocket is forwarded").into());
     }
     section.become_get();
     let mut push = |name: &[u8], value: &[u8]| {
@@ -147,7 +147,7 @@ mod tests {
         other[1].1 = "connect-udp";
         assert_eq!(
             converted(&mut section(&other, &[])),
-            Err(Refusal::new(501, "no protocol but websocket is passed on").into())
+            Err(Refusal::new(501, "only the protocol websocket is forwarded").into())
         );
     }
 

@@ -78,7 +78,7 @@ impl Http2 {
         });
         worker.log.failure(
             &worker.core,
-            format_args!("a connection of HTTP/2 from {peer} was ended: {reason} ({code})"),
+            format_args!("the HTTP/2 connection from {peer} was closed: {reason} ({code})"),
         );
     }
 

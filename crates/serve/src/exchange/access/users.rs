@@ -64,7 +64,7 @@ impl Users {
         let Some(decoy) = hashes.values().next().cloned() else {
             let file = plan.file.as_deref().unwrap_or(Path::new(""));
             return Err(vec![format!(
-                "{}: no user is in it: expected lines such as those of \"htpasswd -nB NAME\"",
+                "{}: contains no user: expected lines such as those of \"htpasswd -nB NAME\"",
                 file.display()
             )]);
         };
@@ -85,7 +85,7 @@ fn read(path: &Path, warnings: &mut Vec<String>) -> Result<String, String> {
     let mode = file.metadata().permissions().mode();
     if mode & 0o004 != 0 {
         warnings.push(format!(
-            "{}: everybody on this machine can read the hashes in it: chmod o-r",
+            "{}: all users of this machine can read its hashes: run chmod o-r on it",
             path.display()
         ));
     }
@@ -101,7 +101,7 @@ fn add(line: &str, hashes: &mut HashMap<Box<[u8]>, Hash>) -> Result<(), String> 
     if let Some(rest) = line.strip_prefix('\u{feff}') {
         let name = rest.split(':').next().unwrap_or_default();
         return Err(format!(
-            "{}: a byte order mark (BOM) stands before it, which would be a part of the name: save the file as UTF-8 without one",
+            "{}: a byte order mark (BOM) before it would be part of the name: save the file as UTF-8 without BOM",
             shown(name)
         ));
     }
@@ -122,7 +122,7 @@ fn add(line: &str, hashes: &mut HashMap<Box<[u8]>, Hash>) -> Result<(), String> 
     let before = hashes.insert(written.as_bytes().into(), Hash(hash.into()));
     match before {
         None => Ok(()),
-        Some(_) => Err(format!("{name} has a password already")),
+        Some(_) => Err(format!("{name} already has a password")),
     }
 }
 
@@ -228,11 +228,11 @@ mod tests {
                 "\nali:secret",
                 "htpasswd:2: ali: this is not a password hash",
             ),
-            (&*twice, "htpasswd:2: ali has a password already"),
-            ("# nobody\n", "htpasswd: no user is in it"),
+            (&*twice, "htpasswd:2: ali already has a password"),
+            ("# nobody\n", "htpasswd: contains no user"),
             (
                 "\u{feff}ali:x",
-                "htpasswd:1: ali: a byte order mark (BOM) stands before it",
+                "htpasswd:1: ali: a byte order mark (BOM) before it",
             ),
             (
                 "a\0li:x",

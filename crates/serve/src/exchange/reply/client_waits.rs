@@ -8,7 +8,7 @@ use super::{Reply, ReplyWriter};
 use crate::exchange::client_abort::unless_hung_up;
 
 impl Reply<'_> {
-    /// Waits until the client's window has room. Returns at once on HTTP/1. Fails if the client is gone.
+    /// Waits until the client's window has room. Returns at once on HTTP/1. Fails if the client disconnected.
     pub(crate) async fn room(&self) -> Result<(), Error> {
         match &self.to {
             ReplyWriter::Http2(to) => to.room().await,

@@ -94,10 +94,10 @@ fn write_all(mut output: Output, lines: &Lines) {
         match call {
             Wakeup::Lines => {}
             Wakeup::Reopen => match output.reopen() {
-                Ok(()) => tracing::info!("{output} is open anew"),
+                Ok(()) => tracing::info!("{output} was reopened"),
                 Err(error) => {
                     tracing::error!(
-                        "{output} cannot be opened anew, what was open is written on: {error}"
+                        "cannot reopen {output}, so the old file is still written: {error}"
                     );
                 }
             },
@@ -123,7 +123,7 @@ fn said(
             tracing::warn!(
                 event = "log_works",
                 lost,
-                "{output} can be written again; {lost} lines were lost"
+                "{output} is writable again; {lost} lines were lost"
             );
             Health::Works
         }
@@ -133,7 +133,7 @@ fn said(
             if health == Health::Works {
                 tracing::error!(
                     event = "log_fails",
-                    "{output} cannot be written, lines are lost until it can: {error}"
+                    "cannot write {output}, lines are lost meanwhile: {error}"
                 );
                 let since = now();
                 return Health::Fails { lost_before, since };

@@ -198,7 +198,7 @@ fn read_head(input: &mut Input) -> Result<Option<Head>, String> {
             Parsed::Complete(head) => head,
             Parsed::Partial => return Ok(None),
             Parsed::Refused(why) => {
-                return Err(format!("it sent no valid response: {}", why.reason));
+                return Err(format!("it sent an invalid response: {}", why.reason));
             }
         };
         let bytes = head.bytes;
@@ -220,7 +220,7 @@ fn read_head(input: &mut Input) -> Result<Option<Head>, String> {
             return Ok(Some(read));
         }
         if read.status == 101 {
-            return Err("it changed the protocol without being asked to".to_owned());
+            return Err("it switched protocols without a request for it".to_owned());
         }
     }
 }

@@ -208,7 +208,7 @@ impl Sender {
         self.left.set(self.left.get() - count);
         if refused > 0 {
             let why = match why.is_empty() {
-                true => "it does not say why",
+                true => "no reason given",
                 false => &why,
             };
             self.refuses((refused, count), why);
@@ -233,7 +233,7 @@ impl Sender {
         tracing::warn!(
             event = "traces_work",
             lost,
-            "{} takes spans again; {lost} were lost",
+            "{} accepts spans again; {lost} were lost",
             self.sink.name()
         );
     }
@@ -243,7 +243,7 @@ impl Sender {
         if self.is_news(Trouble::Fails) {
             tracing::error!(
                 event = "traces_fail",
-                "{} takes no spans, as many as there is room for are kept until it does: {}",
+                "{} does not accept spans; they are kept as far as the queue has room: {}",
                 self.sink.name(),
                 refusal.why
             );
@@ -257,7 +257,7 @@ impl Sender {
             tracing::error!(
                 event = "traces_refused",
                 refused,
-                "{} has refused {refused} of {count} {spans}, which are lost: {why}",
+                "{} refused {refused} of {count} {spans}, which are lost: {why}",
                 self.sink.name()
             );
         }

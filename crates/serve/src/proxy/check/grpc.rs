@@ -86,8 +86,16 @@ mod tests {
             (&[0, 0, 0, 0, 2, 8, 3], Some(0), "says SERVICE_UNKNOWN"),
             (&serving, None, "has no grpc-status"),
             (&[], Some(5), "has grpc-status 5"),
-            (&[1, 0, 0, 0, 2, 8, 1], Some(0), "is no HealthCheckResponse"),
-            (&[0, 0, 0, 0, 3, 8, 1], Some(0), "is no HealthCheckResponse"),
+            (
+                &[1, 0, 0, 0, 2, 8, 1],
+                Some(0),
+                "is not a HealthCheckResponse",
+            ),
+            (
+                &[0, 0, 0, 0, 3, 8, 1],
+                Some(0),
+                "is not a HealthCheckResponse",
+            ),
         ] {
             let fault = evaluate(&answer(body, status)).expect_err(said);
             assert!(fault.to_string().ends_with(said), "{fault}: {said}");

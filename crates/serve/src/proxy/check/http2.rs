@@ -134,7 +134,7 @@ impl CheckExchange<'_> {
                     }));
                 }
                 Event::GoAway { last, .. } if last < self.stream.id() => {
-                    return Err(Failure::Unprocessed("it takes no requests"));
+                    return Err(Failure::Unprocessed("it accepts no requests"));
                 }
                 Event::DataOfClosed(_)
                 | Event::GoAway { .. }

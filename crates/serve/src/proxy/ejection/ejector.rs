@@ -313,13 +313,13 @@ impl fmt::Display for Reason {
         match self {
             Reason::Unreachable => f.write_str("it could not be connected to"),
             Reason::InRow { failures: 1 } => f.write_str("a request failed"),
-            Reason::InRow { failures } => write!(f, "{failures} requests in a row failed"),
+            Reason::InRow { failures } => write!(f, "{failures} consecutive requests failed"),
             Reason::Share { failures, requests } => {
                 write!(f, "{failures} of the last {requests} requests failed")
             }
             Reason::Slow { mean, median } => write!(
                 f,
-                "it responds after {mean:.1?} in the mean, the others after {median:.1?}"
+                "its mean latency is {mean:.1?}, that of the others {median:.1?}"
             ),
         }
     }
@@ -393,10 +393,10 @@ mod tests {
     #[test]
     fn consecutive_failures_eject() {
         check(IN_ROW, "xx", None);
-        check(IN_ROW, "xxx", Some("3 requests in a row failed"));
+        check(IN_ROW, "xxx", Some("3 consecutive requests failed"));
         check(IN_ROW, "xx.xx.xx.", None);
-        check(IN_ROW, "..xx.xxx", Some("3 requests in a row failed"));
-        check(IN_ROW, "xox", Some("3 requests in a row failed"));
+        check(IN_ROW, "..xx.xxx", Some("3 consecutive requests failed"));
+        check(IN_ROW, "xox", Some("3 consecutive requests failed"));
     }
 
     #[test]
@@ -407,7 +407,7 @@ mod tests {
         };
         check(rules, ".o", Some("it could not be connected to"));
         check(rules, "xx.xx.", None);
-        check(rules, "xxx", Some("3 requests in a row failed"));
+        check(rules, "xxx", Some("3 consecutive requests failed"));
     }
 
     #[test]
@@ -502,7 +502,7 @@ mod tests {
 
     #[test]
     fn slow_server_is_ejected() {
-        let reason = "it responds after 50.0ms in the mean, the others after 10.0ms".to_owned();
+        let reason = "its mean latency is 50.0ms, that of the others 10.0ms".to_owned();
         assert_eq!(slow(&[10, 12, 50, 9], 20), [(2, reason.clone())]);
         assert_eq!(slow(&[50, 10], 20), [(0, reason)]);
     }

@@ -22,7 +22,7 @@ pub(crate) fn report_unassigned(
     found: &[Location],
 ) {
     for address in unassigned(endpoints, found) {
-        let how = "is not an address of its name any more, which ends its ejection";
+        let how = "is no longer an address of its name, which ends its ejection";
         report((group, name, Some(&address)), Event::Back, &how);
     }
 }

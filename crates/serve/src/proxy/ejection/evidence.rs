@@ -80,7 +80,7 @@ impl Ejection {
         let is_in = endpoints.all()[server as usize].presence() == EjectionPhase::In;
         match purpose {
             Purpose::Trial if !has_responded => {
-                let why = "the request that was to show whether it responds failed";
+                let why = "the trial request failed";
                 let because = (Cause::Unreliable, why);
                 match is_in {
                     // The head of its response has brought the server back, and the rest did not arrive.
@@ -116,7 +116,7 @@ impl Ejection {
         let why = match (failure, cause) {
             (None, _) => reason.to_string(),
             (Some(last), Cause::Unreachable) => format!("{reason}: {last}"),
-            (Some(last), Cause::Unreliable) => format!("{reason}, at last: {last}"),
+            (Some(last), Cause::Unreliable) => format!("{reason}, the last one: {last}"),
         };
         self.condemn(endpoints, server, (cause, &why), now)
     }

@@ -23,7 +23,7 @@ pub(crate) enum Passed {
 /// Relays the response of a server if it has arrived completely and nothing has to be waited for.
 ///
 /// # Errors
-/// If the client is gone, or the core is out of buffers.
+/// If the client disconnected, or the core is out of buffers.
 pub(crate) fn relay_complete(
     forward: &mut Forward,
     mut client: Downstream<'_>,

@@ -39,7 +39,7 @@ impl Forward {
                 upgrade::check_grant(head, seldom.and_then(|it| it.accept.as_ref()))
             }
             false => Err(Failure::BadResponse(
-                "it changed the protocol without being asked to".into(),
+                "it switched protocols without a request for it".into(),
             )),
         }
     }
@@ -53,7 +53,7 @@ impl Forward {
         let is_connect = || self.seldom.as_deref().is_some_and(|it| it.accept.is_some());
         match (200..300).contains(&status) && self.asks_for_tunnel && is_connect() {
             true => Err(Failure::BadResponse(
-                "it does not agree to the WebSocket, and has not refused it".into(),
+                "it neither accepted nor refused the WebSocket".into(),
             )),
             false => Ok(()),
         }

@@ -35,7 +35,7 @@ pub(crate) async fn run(
     let failure = match connected {
         Err(error) => Failure::Connect(error),
         Ok(transport) if !has_agreed(&transport) => {
-            Failure::BadResponse("it has not agreed on HTTP/2 (ALPN)".into())
+            Failure::BadResponse("it did not select HTTP/2 (ALPN)".into())
         }
         Ok(transport) => {
             connection.state.borrow_mut().make(worker.core.now());

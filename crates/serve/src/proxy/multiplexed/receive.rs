@@ -25,7 +25,7 @@ impl State {
         self.received_at = now;
         if self.http.is_http1_response(input) {
             return Err(Failure::BadResponse(
-                "it speaks HTTP/1, and protocol = \"h2\" is said of it".into(),
+                "it responded with HTTP/1, but protocol = \"h2\" is configured".into(),
             ));
         }
         let mut at = 0;

@@ -364,4 +364,4 @@ impl State {
 }
 
 /// For requests that the server has not processed (RFC 9113 8.7).
-const UNPROCESSED: Failure = Failure::Unprocessed("it takes no more requests on its connection");
+const UNPROCESSED: Failure = Failure::Unprocessed("it accepts no more requests on its connection");

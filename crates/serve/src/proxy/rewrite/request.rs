@@ -49,14 +49,14 @@ pub(crate) fn objection(
         server: b"",
     };
     if !rules.host.is_host(&facts) {
-        let reason = "what its route makes of it as Host is no host";
+        let reason = "the Host that its route sets is not a host";
         return Ok(Some(Refusal::new(400, reason)));
     }
     if let Some(reason) = target::ambiguity(&rules.path, &facts) {
         return Ok(Some(Refusal::new(400, reason)));
     }
     let fits = request_fits(head, rules, context)?;
-    let reason = "no room is left for what is added to its head";
+    let reason = "its head leaves no room for added fields";
     Ok((!fits).then(|| Refusal::new(431, reason)))
 }
 

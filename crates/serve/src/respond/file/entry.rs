@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     pub(crate) usual: Rendered,
     /// Whether every change of the file is visible in its metadata: see [`FILE_SETTLED_SECONDS`].
     settled: bool,
-    /// Which of the directory's index files it is, if it is one.
+    /// Position among the directory's index files, if it is one of them.
     pub(super) index: Option<usize>,
     /// Codings of existing precompressed siblings, and when they were looked for.
     pub(super) siblings: Cell<(Codings, Option<Instant>)>,

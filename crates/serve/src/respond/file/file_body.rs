@@ -171,7 +171,7 @@ async fn send_encoded(
         in_a_turn += bytes;
         if in_a_turn >= ENCODED_BYTES_PER_TURN {
             in_a_turn = 0;
-            // Send what is ready, or detect that the client is gone, before doing more work.
+            // Send what is ready, or detect that the client disconnected, before doing more work.
             reply.flush(patience).await?;
             worker.core.yield_now().await;
         }

@@ -117,7 +117,7 @@ fn as_page(path: &str, above: ParentLink, directory: &Directory) -> String {
     }
     out.push_str("</table>\n");
     if directory.is_cut {
-        out.push_str("<p>There is more than is shown.</p>\n");
+        out.push_str("<p>This list is incomplete: the directory has more entries.</p>\n");
     }
     out.push_str("</body>\n</html>\n");
     out

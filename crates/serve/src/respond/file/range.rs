@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::limits::{RANGE_GAP, RANGES_MAX};
 
-/// What to send.
+/// Part of a file to send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RangeSelection {
     /// The whole file: the field is malformed, has an unknown unit, or more ranges than the limit.

@@ -129,7 +129,8 @@ impl Query {
                 let status = u16::try_from(number)
                     .ok()
                     .filter(|code| (200..1000).contains(code));
-                self.status = status.ok_or("r, the status, goes from 200 to 999")?;
+                self.status =
+                    status.ok_or("r (the status) is out of range: expected 200 to 999")?;
             }
             b't' => self.wait = time(size),
             b'P' => self.pause = time(size),

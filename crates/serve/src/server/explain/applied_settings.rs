@@ -134,7 +134,7 @@ pub(super) fn edits(edits: &Edits) -> Vec<AppliedSetting> {
 fn shown(name: &str, value: &Template) -> String {
     match value.as_text() {
         Some(text) => format!("{name}: {text}"),
-        None => format!("{name}: (made of variables)"),
+        None => format!("{name}: (built from variables)"),
     }
 }
 
@@ -149,41 +149,39 @@ pub(super) fn unknown(
     let mut say = |text: &str| all.push(text.to_owned());
     if plan.clients.connections_max.is_some() || plan.clients.connections_per_address_max.is_some()
     {
-        say("how many connections clients have: those beyond [clients] are closed");
+        say("the number of client connections: connections beyond [clients] are closed");
     }
     if listen.tls.is_some() {
-        say("what is agreed on in the TLS handshake: variables of it are empty here");
+        say("the result of a TLS handshake: its variables are empty here");
     }
     let Some(route) = route else {
         return all;
     };
     if route.access.rate_limit.is_some() {
-        say("how much of rate_limit is used up: here nothing is; beyond it 429");
+        say("how much of rate_limit is used: none here; beyond it the status is 429");
     }
     match outcome {
         Outcome::Generated { .. } => match route.action {
             Action::Files(_) | Action::RespondFile { .. } => {
-                say("whether the files change: they are looked at now");
+                say("whether the files change: this is their current state");
             }
             _ => {}
         },
         Outcome::Forward(forward) => {
             if forward.groups.len() > 1 {
-                say("which of the groups: chance decides by the weights");
+                say("which group: it is random, by the weights");
             }
             let groups = forward.groups.iter();
             let groups =
                 groups.filter_map(|to| plan.upstreams.iter().find(|it| it.name == to.group));
             let mut servers = groups.flat_map(|group| &group.servers);
             if servers.any(|server| server.address.may_be_several()) {
-                say("where names of servers lead: each of their addresses is a server");
+                say("addresses of server names: each is a server");
             }
             if forward.groups.iter().any(GroupForward::is_connect) {
-                say(
-                    "whether its server takes WebSocket over HTTP/2 (RFC 8441): 501 where it does not",
-                );
+                say("whether the server supports WebSocket over HTTP/2 (RFC 8441): 501 if not");
             }
-            say("which servers are up, and what they have to do: here all are up and idle");
+            say("which servers are up and how busy they are: here all are up and idle");
         }
     }
     all

@@ -25,7 +25,7 @@ pub enum Outcome {
     Generated {
         /// `None` if it depends on state over time.
         status: Option<u16>,
-        /// What generates it.
+        /// Source of the response, such as a fixed response or a redirect.
         by: String,
         /// Target of a redirect.
         location: Option<String>,
@@ -63,7 +63,7 @@ impl Outcome {
     pub(super) fn refused(refusal: Refusal) -> Outcome {
         Outcome::Generated {
             status: Some(refusal.status),
-            by: format!("refused before routes are looked at: {}", refusal.reason),
+            by: format!("refused before routing: {}", refusal.reason),
             location: None,
         }
     }
@@ -105,7 +105,10 @@ pub(super) fn outcome(
         RouteAction::Forward(..) => return forwarded((plan, site), request.0, source, exchange),
         // The outcome of the password check is already known.
         RouteAction::Verify(_) => {
-            return Ok(Outcome::refused(Refusal::new(503, "nobody checks it")));
+            return Ok(Outcome::refused(Refusal::new(
+                503,
+                "the password was not checked",
+            )));
         }
     };
     let by = by(plan, &own, exchange);
@@ -128,11 +131,11 @@ fn by(plan: &Plan, own: &LocalAction<'_, '_>, exchange: &Exchange) -> String {
     match (own, action) {
         (LocalAction::Refuse(404, reason), None) => (*reason).to_owned(),
         (LocalAction::Refuse(_, reason), None) => {
-            format!("refused before routes are looked at: {reason}")
+            format!("refused before routing: {reason}")
         }
         (LocalAction::Refuse(_, reason), Some(_)) => format!("refused: {reason}"),
-        (LocalAction::Deny(denial), _) => format!("not let in: {}", denial.reason()),
-        (LocalAction::Cors(_), _) => "what other sites may do (cors)".to_owned(),
+        (LocalAction::Deny(denial), _) => format!("access refused: {}", denial.reason()),
+        (LocalAction::Cors(_), _) => "the answer to a CORS preflight (cors)".to_owned(),
         (LocalAction::Fixed(_), _) => "a fixed response".to_owned(),
         (LocalAction::File(_), Some(Action::RespondFile { file, .. })) => {
             format!("the file {}", file.display())
@@ -143,7 +146,7 @@ fn by(plan: &Plan, own: &LocalAction<'_, '_>, exchange: &Exchange) -> String {
             String::from_utf8_lossy(path)
         ),
         (LocalAction::File(_) | LocalAction::Files(..), _) => "a file".to_owned(),
-        (LocalAction::Synthetic, _) => "what the query asks for".to_owned(),
+        (LocalAction::Synthetic, _) => "the response described by the query".to_owned(),
         (LocalAction::Redirect(_), _) => "a redirect".to_owned(),
     }
 }

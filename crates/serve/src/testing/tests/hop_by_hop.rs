@@ -180,7 +180,7 @@ fn edited_host_must_be_valid() {
                     response.starts_with("HTTP/1.1 400 "),
                     "{template}: {response}"
                 );
-                assert!(response.contains("is no host"), "{template}: {response}");
+                assert!(response.contains("is not a host"), "{template}: {response}");
                 assert_eq!(seen, "", "{template} by {fields}");
             }
         }

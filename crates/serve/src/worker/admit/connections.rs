@@ -113,7 +113,7 @@ impl ConnectionLimits {
         }
         open.fetch_sub(1, Relaxed);
         let who = Who(stream.peer().map(|peer| peer.ip()));
-        let why = format_args!("{who} was closed: there are as many as connections_max, {max}");
+        let why = format_args!("{who} was closed: connections_max ({max}) is reached");
         refuse(why, worker);
         None
     }
@@ -139,7 +139,7 @@ impl ConnectionLimits {
             ConcurrencyAdmission::Refuse { .. } => {
                 let who = Who(Some(address));
                 let why = format_args!(
-                    "{who} was closed: its address has as many as connections_per_address_max, {max}"
+                    "{who} was closed: its address has reached connections_per_address_max ({max})"
                 );
                 refuse(why, worker);
                 None

@@ -26,7 +26,7 @@ enum Codec {
     Zstd(zstd::stream::raw::Encoder<'static>),
 }
 
-/// What follows the pushed bytes.
+/// Kind of input that follows the pushed bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Then {
     /// More bytes: the encoder may buffer output.

@@ -53,13 +53,13 @@ fn tell(worker: &Worker, error: Error) {
                 1 => String::new(),
                 _ => format!(" and each may need {per_client}"),
             };
-            format!("the limit of {limit} open files has room for no more{each}")
+            format!("the limit of {limit} open files allows no more{each}")
         }
         _ => error.to_string(),
     };
     tracing::warn!(
         event = "clients_wait",
-        "clients wait to be accepted: {held} are connected, {why}; until there is room, idle connections are closed and responses end theirs; raise the limit on open files (ulimit -n)"
+        "accepting is paused: {held} clients are connected, {why}; until there is room, idle connections are closed and responses end theirs; raise the limit on open files (ulimit -n)"
     );
 }
 
@@ -72,8 +72,5 @@ async fn tell_of_the_end(worker: Rc<Worker>) {
         }
     }
     worker.crowd.is_short.store(false, Ordering::Relaxed);
-    tracing::info!(
-        event = "clients_accepted",
-        "clients are accepted again as they come"
-    );
+    tracing::info!(event = "clients_accepted", "clients are accepted again");
 }

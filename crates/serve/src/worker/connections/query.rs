@@ -74,7 +74,7 @@ impl ConnectionQuery {
             let (name, value) = (name.decoded(), value.decoded());
             let [name, value] = [name, value].map(|it| String::from_utf8_lossy(&it).into_owned());
             if seen.contains(&name) {
-                return Err(format!("{name} is there twice: expected it once"));
+                return Err(format!("{name} is given twice: expected it once"));
             }
             let invalid = |why: &dyn std::fmt::Display| format!("{name}: {why}");
             match name.as_str() {
@@ -106,7 +106,7 @@ fn state(text: &str) -> Result<ConnectionState, String> {
     let found = all.find(|state| state.name() == text);
     found.ok_or_else(|| {
         let names = ConnectionState::ALL.map(ConnectionState::name).join(", ");
-        format!("{text:?} is no state: expected one of {names}")
+        format!("{text:?} is not a state: expected one of {names}")
     })
 }
 
@@ -115,7 +115,7 @@ fn order(text: &str) -> Result<ConnectionOrder, String> {
         .into_iter()
         .find(|(name, _)| *name == text);
     let found = found.map(|(_, order)| order);
-    found.ok_or_else(|| format!("{text:?} is no order: expected age, idle, bytes or requests"))
+    found.ok_or_else(|| format!("{text:?} is not an order: expected age, idle, bytes or requests"))
 }
 
 fn limit(text: &str) -> Result<usize, String> {
@@ -146,15 +146,18 @@ mod tests {
             ("client=me", "client: \"me\" is"),
             (
                 "state=busy",
-                "state: \"busy\" is no state: expected one of introduction, ",
+                "state: \"busy\" is not a state: expected one of introduction, ",
             ),
             ("older=soon", "older: \"soon\" is not a duration: "),
-            ("sort=name", "sort: \"name\" is no order: expected age, "),
+            (
+                "sort=name",
+                "sort: \"name\" is not an order: expected age, ",
+            ),
             ("limit=0", "limit: \"0\": expected a number from 1 to 1000"),
             ("limit=1001", "limit: \"1001\": expected"),
             (
                 "limit=1&sort=age&limit=2",
-                "limit is there twice: expected it once",
+                "limit is given twice: expected it once",
             ),
         ] {
             let said = ConnectionQuery::parse(text).expect_err(text);

@@ -112,8 +112,8 @@ fn unusable_response_is_warning() {
             GOOD,
             "is for another certificate, not for the one with serial number 07",
         ),
-        (7, REVOKED, "says that the certificate is revoked"),
-        (7, "", "says that the certificate is unknown"),
+        (7, REVOKED, "reports the certificate as revoked"),
+        (7, "", "reports the certificate as unknown"),
     ] {
         let file = made.response(serial, index);
         let identity = Identity::Files {

@@ -138,7 +138,7 @@ fn tls12_client_without_certificate_gets_handshake_failure() {
             let client = super::alerts::client_of(Version::Tls12);
             let (server, client) = site.shake(&acceptor, &client).await;
             let said = server.err().unwrap().to_string();
-            assert_eq!(said, "the client shows no certificate");
+            assert_eq!(said, "the client sent no certificate");
             let told = match client.err().unwrap() {
                 HandshakeError::Tls(rustls::Error::AlertReceived(alert)) => u8::from(alert),
                 other => panic!("{other}"),

@@ -133,7 +133,7 @@ fn invalid_response_fails_only_its_request() {
     for (answer, reason) in [
         (Answer::NoStatus, "response without a status"),
         (Answer::LargeHead, "response head too large"),
-        (Answer::TooShort, "less data than Content-Length says"),
+        (Answer::TooShort, "less data than Content-Length"),
     ] {
         play(
             |options| {

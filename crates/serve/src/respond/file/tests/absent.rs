@@ -124,12 +124,12 @@ fn listing_includes_hidden_names_and_is_bounded() {
         fs::File::create(tree.path(name)).unwrap();
     }
     let all = get(&plan(&tree, "listing = true"), "/app/");
-    assert!(!all.contains(".hidden") && !all.contains("There is more"));
+    assert!(!all.contains(".hidden") && !all.contains("This list is incomplete"));
     let cut = get(&plan(&tree, "listing = true, hidden = true"), "/app/");
-    assert!(cut.contains("There is more"));
+    assert!(cut.contains("This list is incomplete"));
     fs::remove_file(tree.path("f7")).unwrap();
     let hidden = get(&plan(&tree, "listing = true, hidden = true"), "/app/");
-    assert!(hidden.contains("./.hidden") && !hidden.contains("There is more"));
+    assert!(hidden.contains("./.hidden") && !hidden.contains("This list is incomplete"));
 }
 
 /// A plan with a route that responds with the file `name` of `tree`.
