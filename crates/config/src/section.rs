@@ -47,7 +47,7 @@ pub(crate) struct Kind<T> {
     pub(crate) parse: fn(&str) -> Result<T, Invalid>,
 }
 
-/// Keys of the file itself that are often written too far down: in TOML, what follows a [section]
+/// Keys of the file itself that are often written too far down: in TOML, what follows a `[section]`
 /// belongs to it.
 const TOP: [&str; 6] = ["include", "threads", "cpus", "io", "accept", "busy_poll"];
 

@@ -38,7 +38,7 @@ use crate::worker::admit::concurrency::Ticket;
 use crate::worker::connection_fields::ConnectionFields;
 use rare_state::{REQUEST_ID_BYTES, RareState};
 
-/// The current request of a connection. Every connection holds one, so the state that few requests need is in [`Kept`].
+/// The current request of a connection. Every connection holds one, so the state that few requests need is in [`RareState`].
 #[derive(Default)]
 pub(crate) struct Exchange {
     /// Settings in force when the request started; it keeps them to the end.
@@ -263,7 +263,7 @@ impl Exchange {
     }
 
     /// Takes the fields that the route adds to the response and that depend on the request. Empty before
-    /// [`Exchange::keep_lines`].
+    /// [`Exchange::store_response_fields`].
     pub(crate) fn take_response_fields(&mut self) -> Vec<u8> {
         let kept = self.rare_state.as_mut();
         kept.map_or_else(Vec::new, |kept| mem::take(&mut kept.lines))

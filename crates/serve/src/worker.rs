@@ -59,7 +59,7 @@ pub(crate) struct Worker {
     pub(crate) stop_started: Cell<Instant>,
     /// Timeout of a stop.
     pub(crate) drain: Cell<Duration>,
-    /// Number of running tasks of [`Worker::spawn_aside`].
+    /// Number of running tasks of [`Worker::spawn_background`].
     aside: Cell<usize>,
     /// Budget of client connections.
     pub(crate) crowd: Arc<ConnectionBudget>,

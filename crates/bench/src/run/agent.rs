@@ -1,6 +1,6 @@
 //! The agent: Onrush on another machine, which starts, samples and stops programs of an experiment.
 //!
-//! It uses only its standard input and output ([`super::wire`]). When its input ends, nothing is received for a while,
+//! It uses only its standard input and output ([`super::agent_protocol`]). When its input ends, nothing is received for a while,
 //! or a signal arrives, it stops all programs, restores all settings, removes its directory, and exits. So a host that
 //! loses the connection keeps no trace of a run.
 //!

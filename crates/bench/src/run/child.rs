@@ -49,7 +49,7 @@ pub(super) fn pinned(cpus: &[usize], command: Vec<String>) -> Vec<String> {
 impl Child {
     /// Starts a command line with standard output and standard error in `directory/output.txt`.
     ///
-    /// An environment variable identifies the run, also in its descendants: [`super::strays`].
+    /// An environment variable identifies the run, also in its descendants: [`super::leftover_processes`].
     pub(super) fn start(line: &[String], directory: &Path, run: &str) -> io::Result<Child> {
         let output = directory.join("output.txt");
         // In append mode, output continues at the start after truncation.

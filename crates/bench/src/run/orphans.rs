@@ -1,4 +1,4 @@
-//! Orphaned processes that cleared their environment, so that [`super::strays`] cannot find them. Bench is their
+//! Orphaned processes that cleared their environment, so that [`super::leftover_processes`] cannot find them. Bench is their
 //! subreaper (prctl(2), `PR_SET_CHILD_SUBREAPER`), so they appear as children that it did not start.
 
 use std::collections::BTreeSet;

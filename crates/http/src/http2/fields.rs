@@ -182,7 +182,7 @@ impl FieldSection {
         self.sensitivity = Sensitivity::Usual;
     }
 
-    /// Adds a field and the result of [`judge`](super::flaw::judge) for it.
+    /// Adds a field and the result of [`validate`](super::flaw::validate) for it.
     #[inline]
     pub(crate) fn push(&mut self, name: Name<'_>, value: &[u8], flaw: Option<FieldError>) {
         self.list_bytes += name.bytes() as u64 + value.len() as u64 + FIELD_OVERHEAD;

@@ -131,7 +131,7 @@ impl FloodGuard {
         self.late = self.late.saturating_add(bytes.into());
     }
 
-    /// Records a frame ignored because its stream is closed. Within the bytes of [`Guard::expect_late`] it costs no
+    /// Records a frame ignored because its stream is closed. Within the bytes of [`FloodGuard::expect_late`] it costs no
     /// token: a server may respond to a request before it receives our reset.
     #[inline]
     pub(crate) fn late(&mut self, bytes: u64) -> Result<(), Flood> {

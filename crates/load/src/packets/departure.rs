@@ -57,7 +57,7 @@ impl SendMode {
         }
     }
 
-    /// Returns the number of datagrams sent together; see [`Departure::segments`].
+    /// Returns the number of datagrams sent together; see [`SendMode::segments`].
     pub(crate) fn turn(self, bytes: u16, rate: Option<f64>) -> u64 {
         match self {
             SendMode::Single | SendMode::Batch | SendMode::Offload => {

@@ -87,7 +87,7 @@ impl OutstandingDatagrams {
         }
     }
 
-    /// Undoes [`leave`](Self::leave) for `numbers`, which the kernel refused.
+    /// Undoes [`start`](Self::start) for `numbers`, which the kernel refused.
     pub(super) fn cancel(&mut self, numbers: Range<u64>) {
         for number in numbers {
             let slot = self.slot(number);

@@ -16,7 +16,7 @@ pub(crate) struct Handshakes {
     /// Handshakes resumed with a ticket.
     pub(crate) resumed: u64,
     pub(crate) sum_ns: u64,
-    /// See [`Took::own_ns`].
+    /// See [`ConnectTime::own_ns`].
     pub(crate) own_ns: u64,
     /// Version and cipher suite of the first handshake.
     pub(crate) version: Version,

@@ -67,7 +67,7 @@ pub(crate) enum Denial<'w> {
 #[derive(Debug)]
 pub(crate) enum NotAdmitted<'w> {
     Deny(Denial<'w>),
-    /// The password is being checked. The outcome goes to [`Exchange::verified`], then the request is dispatched again.
+    /// The password is being checked. The outcome goes to [`Exchange::store_login_outcome`], then the request is dispatched again.
     Verify(Pending),
 }
 

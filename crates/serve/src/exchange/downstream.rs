@@ -61,7 +61,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// The request head, until [`Downstream::head_is_sent`].
+    /// The request head, until [`Downstream::release_head`].
     pub(crate) fn head<'h, 'b>(&'b self, slots: &'h mut HeaderSlots<'b>) -> RequestHead<'h, 'b> {
         match &self.side {
             ClientProtocol::Http1(side) => side.head(slots, &self.worker.limits),

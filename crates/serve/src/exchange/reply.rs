@@ -143,7 +143,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Writes a rendered response. Call only if [`Reply::takes_rendered`] returns true.
+    /// Writes a rendered response. Call only if [`Reply::supports_rendered`] returns true.
     #[inline]
     pub(crate) fn rendered(&mut self, status: u16, rendered: &Rendered) -> Result<(), Error> {
         let edits = match self.edits.is_some() {

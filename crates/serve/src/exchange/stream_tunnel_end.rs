@@ -4,14 +4,14 @@ use std::task::{Context, Poll};
 
 use onrush_engine::{Errno, Error, Input, Kind, Op};
 
-/// One end of a tunnel. All waits wake the task that polled [`StreamEnd::poll_reset`] last; poll it first. Waits fail
+/// One end of a tunnel. All waits wake the task that polled [`StreamTunnelEnd::poll_reset`] last; poll it first. Waits fail
 /// if the stream is reset.
 pub(crate) trait StreamTunnelEnd {
     /// Waits until the stream is reset.
     fn poll_reset(&self, context: &Context<'_>) -> Poll<Error>;
 
     /// Returns received bytes, or none at the end of the stream. They count against the window until
-    /// [released](StreamEnd::release).
+    /// [released](StreamTunnelEnd::release).
     fn poll_bytes(&self, context: &Context<'_>) -> Poll<Result<Vec<u8>, Error>>;
 
     /// Opens the window again by `bytes` that have been forwarded.

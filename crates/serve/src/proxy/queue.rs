@@ -27,7 +27,7 @@ pub(crate) struct Queue {
     /// Identifies the queue in the line.
     number: u64,
     position: Cell<Position>,
-    /// See [`Line::enter`](super::line::Line::enter).
+    /// See [`WaitQueue::enter`](super::wait_queue::WaitQueue::enter).
     passed: Cell<u64>,
 }
 

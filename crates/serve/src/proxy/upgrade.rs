@@ -13,7 +13,7 @@ use crate::exchange::websocket::{self, Accept};
 /// The only protocol that is forwarded (RFC 6455 4.1).
 pub(crate) const PROTOCOL: &str = "websocket";
 
-/// The fields that [`ask`] sends to a server.
+/// The fields that [`write_upgrade`] sends to a server.
 const UPGRADE_FIELDS: [Header<'_>; 2] = [
     Header {
         name: "Connection",

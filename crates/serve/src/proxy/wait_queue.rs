@@ -27,7 +27,7 @@ struct State {
 struct Entry {
     queue: u64,
     waker: Waker,
-    /// See [`Line::enter`].
+    /// See [`WaitQueue::enter`].
     passed: u64,
 }
 

@@ -77,7 +77,7 @@ impl Waiter {
         }
     }
 
-    /// Takes the parked request, so that the caller can [continue](Parked::go_on) it.
+    /// Takes the parked request, so that the caller can [continue](Parked::resume) it.
     pub(crate) fn take_parked(&self) -> Option<Rc<dyn Parked>> {
         match self.0.take() {
             Waiting::Parked(parked) => Some(parked),

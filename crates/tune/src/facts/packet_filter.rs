@@ -7,7 +7,7 @@ use super::packet_rules::{Rules, ask};
 use crate::tree::Tree;
 
 /// Rules of the current network namespace; `None` if they cannot be counted. Missing permission to count existing rules
-/// is added to [`Tree::troubles`].
+/// is added to [`Tree::read_errors`].
 pub(super) fn read(tree: &Tree, iptables: &[String]) -> Option<Rules> {
     let mut is_refused = false;
     let rules = tree.packet_rules(|| match can_ask(tree).then(ask)? {

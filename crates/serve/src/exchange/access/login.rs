@@ -1,6 +1,6 @@
 //! The Basic authentication scheme (RFC 7617), with a cache of verified credentials.
 //!
-//! Checking a password is slow by design, so it happens on a separate thread ([`verify`](super::verify)), and each core
+//! Checking a password is slow by design, so it happens on a separate thread ([`password_verifier`](super::password_verifier)), and each core
 //! caches successful checks. A cached check costs one decoding, two keyed hashes and four comparisons.
 
 use std::cell::RefCell;

@@ -19,7 +19,7 @@ impl Endpoints {
         &self.notice.line
     }
 
-    /// [`Line::enter`], then marks the endpoints, so that releasing a connection calls a queue.
+    /// [`WaitQueue::enter`], then marks the endpoints, so that releasing a connection calls a queue.
     pub(crate) fn enter_line(&self, queue: u64, waker: &Waker, state: (Position, u64)) -> u64 {
         let may_be_more = || self.may_have_capacity_for_others();
         let passed = self.line().enter(queue, waker, state, may_be_more);

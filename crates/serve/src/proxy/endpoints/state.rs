@@ -14,7 +14,7 @@ pub(super) const HAS_WAITERS: u32 = 1 << 31;
 pub(super) struct State {
     /// Resolved address and weight; `None` while vacant. Locked only for changes and when a core refreshes its view.
     found: Mutex<Option<Location>>,
-    /// A [`Duty`].
+    /// A [`AdminState`].
     duty: AtomicU8,
     /// Weight set through the admin interface; 0 for the configured one.
     weight: AtomicU32,

@@ -51,7 +51,7 @@ impl Forward {
         is_harmless && !self.is_consumed && progress.response() == ResponseSide::Awaited
     }
 
-    /// [`Forward::survives`] for a reused HTTP/1 connection. On it, bytes that are not a response may belong to the
+    /// [`Forward::is_repeatable_after`] for a reused HTTP/1 connection. On it, bytes that are not a response may belong to the
     /// previous response, such as the body of a 304.
     pub(super) fn is_repeatable_after_reuse(&self, failure: &Failure, progress: &Progress) -> bool {
         let is_leftover = matches!(failure, Failure::BadResponse(_))

@@ -204,7 +204,7 @@ impl Submission {
     /// Waits until everything written has been sent within the server's windows.
     ///
     /// # Errors
-    /// [`Refused`] if the server accepts no more; it may have responded nevertheless.
+    /// [`SendRefused`] if the server accepts no more; it may have responded nevertheless.
     pub(crate) fn flush(&self) -> impl Future<Output = Result<(), SendRefused>> {
         self.connection.state.borrow_mut().resume(&self.flow);
         self.connection.call();

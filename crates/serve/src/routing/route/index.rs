@@ -23,7 +23,7 @@ pub(super) type Candidates = Box<[Candidate]>;
 /// A route, with data that rules out most routes without evaluating their conditions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
-    /// The [`beginning`] of its path, as far as `mask` covers it.
+    /// The [`path_start`] of its path, as far as `mask` covers it.
     pub(super) path_start: u64,
     pub(super) mask: u64,
     pub(super) route: u32,

@@ -77,7 +77,7 @@ impl Session {
         self.carrier.client()
     }
 
-    /// Marks the connection's task as running. After [`Session::sleep`], writes of streams wake it.
+    /// Marks the connection's task as running. After [`Session::mark_waiting`], writes of streams wake it.
     pub(crate) fn mark_running(&self, context: &Context<'_>) {
         self.is_awake.set(true);
         let task = &mut *self.task.borrow_mut();
