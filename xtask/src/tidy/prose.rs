@@ -18,7 +18,7 @@ use crate::tree::Tree;
 const LIMITS: [(Kind, usize); 3] = [
     (Kind::Comment, 27),
     (Kind::Document, 38),
-    (Kind::Message, 29),
+    (Kind::Message, 19),
 ];
 
 /// Lines printed of a kind that is above its limit.
