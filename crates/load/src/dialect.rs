@@ -1,6 +1,6 @@
-//! A run in the words of other tools: what h1load, h2load, wrk, wrk2 and mcblaster would print, to the column, so that scripts and plots that
-//! read them go on working. Nothing here measures, and no figure is made up: where one of theirs does not exist, the
-//! nearest of ours stands in its place and `docs/load.md` says so.
+//! Output in the formats of h1load, h2load, wrk, wrk2 and mcblaster, exact to the column, so that scripts and plots
+//! that parse it keep working. Nothing here measures, and no figure is invented: a figure that this tool does not
+//! measure is replaced by the nearest one, as `docs/load.md` documents.
 
 pub mod h1load;
 pub mod h2load;

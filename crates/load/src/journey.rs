@@ -1,14 +1,14 @@
-//! Journeys: what a user does, one request after the other, where a later one needs what an earlier response said.
+//! Journeys: sequences of requests that a user sends, with values from earlier responses in later requests.
 //!
 //! ```text
-//!  a file ──> file.rs ──> Journeys: steps, checks, what is taken ──┐
-//!                    └──> Request ──> mix::Mix: bytes of a step ───┤
-//!                                                                  v
+//!  file ──> file.rs ──> Journeys: steps, checks, extractions ──┐
+//!                  └──> Request ──> mix::Mix: bytes of a step ─┤
+//!                                                              v
 //!  connection/user.rs, once per user: wait for the pace ──> step ──> response ──> check, take ──> think ──> step ...
 //! ```
 //!
-//! A mix sends what follows from the number of a request; of a journey only the first request does. So a user is a task of
-//! its own, and goes the way of a connection only where both are the same: who dials, when to begin, what is recorded.
+//! A mix derives a request from its number, which works only for the first request of a journey. Hence a user is a task
+//! of its own and shares with other connections only dialing, pacing and recording.
 
 pub(crate) mod check;
 mod file;

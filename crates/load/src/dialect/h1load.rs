@@ -1,4 +1,4 @@
-//! h1load's output: a line each second in its three forms, and its table of percentiles. Pure, but for the date.
+//! h1load's output: one line per second in three formats, and the table of percentiles. Pure, except for the date.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -12,48 +12,48 @@ use crate::record::figures::Kind;
 use crate::report::Report;
 use crate::report::snapshot::Snapshot;
 
-/// How a line is written.
+/// Format of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Form {
-    /// Seconds since the start, four characters for a rate.
+    /// Seconds since the start, and rates in four characters.
     #[default]
     Brief,
-    /// Dates, rates in bytes too, and times to the last byte.
+    /// Unix time, rates in bytes as well as bits, and times to the last byte.
     Long,
-    /// The same in plain numbers, with the share of the load that is reached.
+    /// The columns of `Long` in plain numbers, and the percentage of the load admitted.
     Raw,
 }
 
-/// What a packet costs that no program sees: so many bytes for each payload of so many.
+/// Packet headers, which no program sees, to add to byte rates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Overhead {
-    /// Bytes added to each packet.
+    /// Header bytes per packet.
     pub extra: u64,
-    /// Bytes that a packet carries.
+    /// Payload bytes per packet.
     pub payload: u64,
 }
 
-/// What the lines are to show.
+/// Options of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Shown {
-    /// How they are written.
+    /// Format of the lines.
     pub form: Form,
-    /// Whether responses are shown by class of status.
+    /// Whether to print responses by status class.
     pub statuses: bool,
-    /// What is added to the bytes of rates.
+    /// If set, packet headers are added to byte rates.
     pub overhead: Option<Overhead>,
-    /// How long the way to full load takes.
+    /// Duration of the ramp to full load.
     pub soft_start: Duration,
 }
 
-/// Writes the lines.
+/// Formats the lines.
 #[derive(Clone, Debug)]
 pub struct Lines {
     shown: Shown,
     before: Before,
 }
 
-/// Where the line before ended.
+/// Counters at the end of the previous line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Before {
     time_s: f64,
@@ -62,7 +62,7 @@ struct Before {
 }
 
 impl Lines {
-    /// None is written yet.
+    /// Creates the state before the first line.
     pub fn new(shown: Shown) -> Lines {
         Lines {
             shown,
@@ -70,7 +70,7 @@ impl Lines {
         }
     }
 
-    /// The names over the columns.
+    /// Returns the header line.
     pub fn header(&self) -> String {
         let counters = match self.shown.form {
             Form::Brief | Form::Long => "#     time",
@@ -88,14 +88,15 @@ impl Lines {
         format!("{counters} conns tot_conn  tot_req      tot_bytes    err {rates}{statuses}")
     }
 
-    /// The line of the second that has just passed.
+    /// Returns the line of the second that has just ended.
     pub fn second(&mut self, moment: &Snapshot<'_>) -> String {
         self.line(&moment.second, clock::unix_time().as_secs())
     }
 
-    /// The line of `second`, which ends `unix_s` seconds after 1970. Every column ends with a blank, the last one too.
+    /// Returns the line of `second`, which ended at Unix time `unix_s`. Every column ends with a blank, the last one
+    /// too.
     ///
-    /// Times are those from a request's being written: h1load knows no intended start.
+    /// Times start when the request is sent: h1load has no intended start.
     fn line(&mut self, second: &Second, unix_s: u64) -> String {
         let Shown { form, statuses, .. } = self.shown;
         let time = match form {
@@ -144,11 +145,11 @@ impl Lines {
         line
     }
 
-    /// The share of the full load that was admitted at `time_s`, in per cent, cut off: that of
+    /// Percentage of the full load admitted at `time_s`, rounded down, for a ramp of
     /// [`Start::Stairs`](crate::pace::Start::Stairs).
     fn throttle(&self, time_s: f64) -> u64 {
         let stairs = time_s / self.shown.soft_start.as_secs_f64() * 10.0;
-        // Without a soft start this is infinite.
+        // Infinite without a ramp; NaN at time 0.
         if stairs >= 10.0 || stairs.is_nan() {
             return 100;
         }
@@ -156,7 +157,7 @@ impl Lines {
         ((stairs.floor() + slope) * 10.0) as u64
     }
 
-    /// At least one packet for each request.
+    /// Counts at least one packet per request.
     fn overhead_per_s(&self, second: &Second) -> f64 {
         let Some(Overhead { extra, payload }) = self.shown.overhead else {
             return 0.0;
@@ -173,7 +174,7 @@ impl Lines {
     }
 }
 
-/// A rate in four characters. Below 1 h1load goes on in thousandths at once: `500m` where ours is `0.50`.
+/// Formats a rate in four characters. Below 1, h1load uses suffixes from thousandths on: `500m`, not `0.50`.
 fn brief(mut value: f64) -> String {
     if value <= 0.0 || value >= 1.0 || !value.is_finite() {
         return Brief(value).to_string();
@@ -187,7 +188,7 @@ fn brief(mut value: f64) -> String {
     Brief(0.0).to_string()
 }
 
-/// The shares of the table's rows: up to the first number in steps of the second, and so on.
+/// Steps between the rows of the table: up to the first number in increments of the second.
 const STEPS: [(f64, f64); 14] = [
     (0.5, 0.1),
     (0.8, 0.05),
@@ -205,8 +206,8 @@ const STEPS: [(f64, f64); 14] = [
     (1.0, 0.000001),
 ];
 
-/// From 10 % on. Added up as h1load adds them up: where a step ends is decided by the sums' rounding, and plots of old
-/// and new tables have the same rows only so.
+/// Shares from 10 % on, added up like h1load adds them: rounding of the sums decides where a step ends, and tables keep
+/// the same rows only with the same rounding.
 fn shares() -> Vec<f64> {
     let (mut share, mut shares) = (0.1, Vec::new());
     for (end, step) in STEPS {
@@ -218,12 +219,11 @@ fn shares() -> Vec<f64> {
     shares
 }
 
-/// The table of percentiles, times in milliseconds, from a request's being written to the end of its response's head and
-/// to its last byte; a request without a response counts with the time it had waited. Each time has the number of shorter
-/// ones before it.
+/// Returns the table of percentiles, in milliseconds: from the sending of a request to the end of the response's head,
+/// and to the last byte. A request without a response counts with the time that it waited. Before each time is the
+/// number of shorter ones.
 ///
-/// All rows are there however few responses there were, as plots expect: which of them the count supports is for the
-/// reader to know.
+/// All rows are printed even if there are too few responses for the high percentiles, because plots expect them.
 pub fn percentiles(report: &Report) -> String {
     let [first_byte, last_byte] =
         [Kind::FirstByte, Kind::Service].map(|kind| report.censored(kind));
@@ -249,7 +249,7 @@ pub fn percentiles(report: &Report) -> String {
     table
 }
 
-/// The time in milliseconds that `share` of all do not exceed, and how many are shorter.
+/// Returns the time in milliseconds that a share of `share` does not exceed, and the number of shorter times.
 fn time_at(times: &Histogram, share: f64) -> (u64, f64) {
     let wanted = share * times.count() as f64;
     let mut shorter = 0;
@@ -262,8 +262,8 @@ fn time_at(times: &Histogram, share: f64) -> (u64, f64) {
     (shorter, 0.0)
 }
 
-/// A number as C's `%g` writes it: six significant digits, without zeros at the end, and with an exponent where that is
-/// shorter.
+/// Formats a number as C's `%g`: six significant digits without trailing zeros, with an exponent below 1e-4 and from
+/// 1e6 on.
 fn general(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();

@@ -1,4 +1,4 @@
-//! h2load's output: what it says before a run, and its summary. Pure.
+//! h2load's output: the lines before a run, and the summary. Pure.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,30 +7,30 @@ use onrush_measure::histogram::Histogram;
 
 use crate::report::Report;
 
-/// What the text is to show.
+/// Parameters of the output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Text {
-    /// Threads that were asked for.
+    /// Threads requested.
     pub threads: u64,
-    /// Connections that were asked for.
+    /// Connections requested.
     pub clients: u64,
-    /// What ends the run.
+    /// Limit that ends the run.
     pub end: End,
-    /// The protocol as h2load calls it: `h2`, `h2c` or `http/1.1`.
+    /// Protocol by h2load's name: `h2`, `h2c` or `http/1.1`.
     pub protocol: &'static str,
 }
 
-/// What ends a run.
+/// Limit that ends a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// So many requests.
+    /// Number of requests.
     Requests(u64),
-    /// So much time, behind this one in which nothing is measured.
+    /// Measured time, and the warm-up before it.
     Time(Duration, Duration),
 }
 
 impl Text {
-    /// What is said before the run.
+    /// Returns the lines printed before the run.
     pub fn head(&self) -> String {
         let mut text = "starting benchmark...\n".to_owned();
         for thread in 0..self.threads {
@@ -54,7 +54,7 @@ impl Text {
         text
     }
 
-    /// What is said behind the run.
+    /// Returns the summary printed after the run.
     pub fn report(&self, report: &Report) -> String {
         // Like h2load, leave out the counts of the warm-up.
         let before = &report.unmeasured;
@@ -107,7 +107,7 @@ impl Text {
     }
 }
 
-/// A line of the table.
+/// Returns a row of the table of times.
 fn line(name: &str, times: &Histogram) -> String {
     let (mean, deviation) = (times.mean(), times.deviation());
     let (low, high) = ((mean - deviation).max(0.0), mean + deviation);
@@ -123,7 +123,7 @@ fn line(name: &str, times: &Histogram) -> String {
     )
 }
 
-/// A time in microseconds, in h2load's units.
+/// Formats a time in microseconds with h2load's units.
 fn time(us: f64) -> String {
     match us {
         ..1000.0 => format!("{us:.0}us"),
@@ -132,7 +132,7 @@ fn time(us: f64) -> String {
     }
 }
 
-/// A number of bytes, with h2load's prefixes, which are powers of 1024.
+/// Formats a number of bytes with h2load's prefixes, which are powers of 1024.
 fn bytes(count: f64) -> String {
     const UNIT: f64 = 1024.0;
     match count {

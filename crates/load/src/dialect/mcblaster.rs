@@ -1,5 +1,5 @@
-//! mcblaster's output at the end of a run: counts, times and their distribution in buckets of 100 us, for each type of request.
-//! Pure.
+//! mcblaster's output at the end of a run: counts, times and their distribution in buckets of 100 us, for each type of
+//! request. Pure.
 
 use std::fmt::Write;
 
@@ -8,26 +8,26 @@ use onrush_measure::histogram::Histogram;
 use crate::report::Report;
 use crate::report::rows::RequestRow;
 
-/// Width of a bucket, and where buckets end, in microseconds: mcblaster's.
+/// mcblaster's bucket width, and the end of the last bucket, in microseconds.
 const BUCKET_US: u64 = 100;
 const OVER_US: u64 = 10_000;
 
-/// One type of request.
+/// Figures of one type of request.
 struct Kind {
     name: &'static str,
     measured: u64,
-    /// Answers that were errors, values of other keys among them.
+    /// Error responses, including values of other keys.
     unexpected: u64,
     times: Histogram,
 }
 
-/// The text, times from the intended start of requests.
+/// Returns the output. Times start at the intended start of requests.
 ///
-/// What went wrong with requests that have no answer is not known by type: it stands under the first.
+/// Failures without a response are not counted by type; they are printed under the first type.
 pub fn report(report: &Report) -> String {
     let kinds = kinds(report);
     let wrong = report.statuses.get("wrong_value").copied().unwrap_or(0);
-    // Requests without an answer: they were sent, too.
+    // Requests without a response were sent too.
     let mut lost = report.evidence.failures + report.unfinished;
     let mut timeouts = of(report, "timeout") + of(report, "lost") + report.unfinished;
     let mut invalid = of(report, "protocol") + of(report, "unexpected_bytes");
@@ -65,14 +65,14 @@ pub fn report(report: &Report) -> String {
     text
 }
 
-/// The types that have answers: gets, then sets.
+/// Returns the types that have responses: gets, then sets.
 fn kinds(report: &Report) -> Vec<Kind> {
     let row = |name: &'static str, row: &RequestRow| {
         Some(Kind {
             name,
             measured: row.requests,
             unexpected: row.unexpected,
-            // What cannot be read was not written by a run.
+            // Only a damaged result file has an unreadable histogram.
             times: Histogram::from_base64(&row.histogram).ok()?,
         })
     };
@@ -81,7 +81,7 @@ fn kinds(report: &Report) -> Vec<Kind> {
         let mut rows = report.by_request.iter();
         match rows.find(|row| row.name == name) {
             Some(found) => all.extend(row(name, found)),
-            // Of one type there is no row of its own.
+            // A run with a single type has no row per type.
             None if report.options.method == name => all.push(Kind {
                 name,
                 measured: report.requests,
@@ -95,12 +95,12 @@ fn kinds(report: &Report) -> Vec<Kind> {
     all
 }
 
-/// How often something went wrong.
+/// Returns the number of errors of this kind.
 fn of(report: &Report, kind: &str) -> u64 {
     report.errors_by_kind.get(kind).copied().unwrap_or(0)
 }
 
-/// A line for each bucket that has times, and one for those beyond the last.
+/// Formats one line per non-empty bucket, and one for the times beyond the last bucket.
 fn buckets(times: &Histogram) -> String {
     let mut counts = [0_u64; (OVER_US / BUCKET_US) as usize];
     let mut over = 0;

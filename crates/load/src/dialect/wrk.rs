@@ -1,4 +1,4 @@
-//! The text of wrk and of wrk2: what they print before a run and behind it. Pure.
+//! Output of wrk and wrk2 before and after a run. Pure.
 
 mod units;
 
@@ -14,59 +14,59 @@ use crate::report::Report;
 use crate::report::snapshot::Snapshot;
 use units::{BINARY, METRIC, SECONDS, cell, scaled, time};
 
-/// For how long wrk2 looks before it measures, in a run that is longer.
+/// wrk2's calibration time. Runs that are not longer have no calibration.
 pub const CALIBRATION: Duration = Duration::from_secs(10);
 
-/// A shorter piece of a run says nothing about its rate: the time of wrk's own samples.
+/// Shorter intervals give no useful rate; wrk's own sampling interval.
 const SAMPLE_MIN_S: f64 = 0.1;
 
-/// Steps of the spectrum within each half of the way to 100 %.
+/// Steps of the spectrum per halving of the distance to 100 %.
 const SPECTRUM_TICKS: u32 = 5;
 
-/// Whose text it is.
+/// Imitated tool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tool {
-    /// Four percentiles, of times from a request's being written.
+    /// Four percentiles of times from the sending of a request.
     Wrk,
-    /// Percentiles and the spectrum, of times from a request's intended start.
+    /// Percentiles and the spectrum of times from the intended start of a request.
     Wrk2,
 }
 
-/// What the text is to show.
+/// Parameters of the output.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shown {
-    /// Whose text it is.
+    /// Imitated tool.
     pub tool: Tool,
-    /// The URL as it was given.
+    /// URL as given on the command line.
     pub url: String,
-    /// How long the run is to take.
+    /// Intended duration of the run.
     pub duration: Duration,
-    /// Threads that were asked for.
+    /// Threads requested.
     pub threads: u64,
-    /// Connections that were asked for.
+    /// Connections requested.
     pub connections: u64,
-    /// Whether percentiles are shown.
+    /// Whether to print percentiles.
     pub latency: bool,
-    /// Whether wrk2 shows those of times from a request's being written, too.
+    /// Whether wrk2 also prints the times from the sending of a request.
     pub uncorrected: bool,
-    /// Responses that took longer are counted as timeouts, and as responses.
+    /// Slower responses are counted as timeouts in addition to responses.
     pub timeout: Duration,
 }
 
-/// Writes the text.
+/// Formats the output.
 #[derive(Clone, Debug)]
 pub struct Text {
     shown: Shown,
-    /// Of each thread, the mean time of its responses so far in microseconds, and their number; while wrk2 looks.
+    /// Mean time in microseconds and number of responses of each thread during wrk2's calibration.
     calibration: Vec<(f64, u64)>,
     is_calibrating: bool,
-    /// Each thread's requests per second, a sample for each second.
+    /// Requests per second of each thread, one sample per second.
     rates: Samples,
     time_before_s: f64,
 }
 
 impl Text {
-    /// None is written yet.
+    /// Creates the state before the first second.
     pub fn new(shown: Shown) -> Text {
         let is_calibrating = shown.tool == Tool::Wrk2 && shown.duration > CALIBRATION;
         Text {
@@ -78,7 +78,7 @@ impl Text {
         }
     }
 
-    /// What is said before the run.
+    /// Returns the lines printed before the run.
     pub fn head(&self) -> String {
         let Shown {
             url,
@@ -93,12 +93,12 @@ impl Text {
         )
     }
 
-    /// A second has passed. What is said of it: nothing, but when wrk2 begins to measure.
+    /// Records a second. Returns lines to print at the end of wrk2's calibration only.
     pub fn second(&mut self, moment: &Snapshot<'_>) -> Option<String> {
         self.passed(moment.second.time_s, moment.cores)
     }
 
-    /// The second that has ended `time_s` after the start, in which the cores did this.
+    /// Records the second of `cores` that ended `time_s` after the start.
     fn passed(&mut self, time_s: f64, cores: &[Second]) -> Option<String> {
         let interval_s = time_s - std::mem::replace(&mut self.time_before_s, time_s);
         if self.is_calibrating {
@@ -106,7 +106,7 @@ impl Text {
         }
         if interval_s >= SAMPLE_MIN_S {
             let rates = cores.iter().map(|core| core.rps.trunc());
-            // wrk takes no sample of a thread without responses either.
+            // Like wrk, take no sample of a thread without responses.
             rates
                 .filter(|rate| *rate > 0.0)
                 .for_each(|rate| self.rates.add(rate));
@@ -139,7 +139,7 @@ impl Text {
         Some(lines)
     }
 
-    /// What is said behind the run.
+    /// Returns the report printed after the run.
     pub fn report(&self, report: &Report) -> String {
         let times = &report.times;
         let latency = match self.shown.tool {
@@ -213,9 +213,9 @@ impl Text {
 
 /// Errors as wrk counts them.
 struct Errors {
-    /// Connections that could not be made.
+    /// Connections that could not be established.
     connect: u64,
-    /// Connections that ended where a response was due, also those that cost no request since it was sent again.
+    /// Connections closed or reset before a due response, including those whose request was sent again.
     read: u64,
     /// Responses that took too long.
     timeout: u64,
@@ -245,25 +245,25 @@ impl Errors {
     }
 }
 
-/// A line of the thread statistics.
+/// Row of the thread statistics.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Spread {
     mean: f64,
     deviation: f64,
     max: f64,
-    /// How many of a hundred are no further from the mean than the deviation.
+    /// Percentage of values within one deviation of the mean.
     within: f64,
 }
 
 impl Spread {
-    /// Of times, in microseconds.
+    /// Statistics of times, in microseconds.
     fn of(times: &Histogram) -> Spread {
         if times.count() == 0 {
             return Spread::default();
         }
         let (mean, deviation) = (times.mean(), times.deviation());
         let low = times.count_up_to((mean - deviation).max(0.0) as u64);
-        // A bin ends up to a thousandth above what is in it.
+        // The upper edge of a bin is up to a thousandth above its values.
         let high = times.count_up_to(((mean + deviation) * 1.001).ceil() as u64);
         Spread {
             mean: mean / 1000.0,
@@ -284,11 +284,11 @@ impl Spread {
     }
 }
 
-/// Numbers of which there may be more than are kept.
+/// Bounded sample of a series.
 #[derive(Clone, Debug)]
 struct Samples {
     kept: Vec<f64>,
-    /// One of so many is kept.
+    /// Every `step`-th value is kept.
     step: usize,
     seen: usize,
 }
@@ -346,7 +346,7 @@ fn percentiles(times: &Histogram, percentiles: &[f64], decimals: usize) -> Strin
     lines
 }
 
-/// Percentiles and the spectrum in milliseconds, as HdrHistogram's tools read them.
+/// Percentiles and the spectrum in milliseconds, in the format of HdrHistogram's tools.
 fn spectrum(times: &Histogram, what: &str) -> String {
     let listed = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
     let mut text = format!("  Latency Distribution (HdrHistogram - {what})\n");

@@ -1,4 +1,4 @@
-//! What a response must be like for its step to have gone well.
+//! Checks of a response.
 
 use memchr::memmem::Finder;
 use regex::bytes::Regex;
@@ -9,7 +9,6 @@ use super::json;
 use super::response::Response;
 use crate::requests::Statuses;
 
-/// One check of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct Check {
     pub(crate) name: String,
@@ -17,39 +16,38 @@ pub(crate) struct Check {
     pub(crate) test: Test,
 }
 
-/// What a failed check means for the journey.
+/// Effect of a failed check on the journey.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Severity {
-    /// It ends.
+    /// The journey ends.
     Required,
-    /// It goes on.
+    /// The failure is counted and the journey continues.
     Counted,
 }
 
-/// What is looked at, and what must be true of it.
+/// Tested part of the response, and its condition.
 #[derive(Clone, Debug)]
 pub(crate) enum Test {
     Status(Box<[Statuses]>),
-    /// The first field with this name.
+    /// First header field with this name.
     Header(String, Condition),
-    /// Where a pointer leads in a body of JSON (RFC 6901).
+    /// Value at a JSON pointer in the body (RFC 6901).
     Json(String, Condition),
     Body(Condition),
 }
 
-/// What must be true.
 #[derive(Clone, Debug)]
 pub(crate) enum Condition {
-    /// It is there.
+    /// The field or value is present.
     Exists,
-    /// It is this: a text, or in JSON any value.
+    /// Equal to a string or, in JSON, to any value.
     Equals(Value),
     Contains(Box<Finder<'static>>),
     Matches(Regex),
 }
 
 impl Test {
-    /// Whether it looks into the body.
+    /// Whether the test needs the body.
     pub(crate) fn is_of_body(&self) -> bool {
         match self {
             Test::Json(..) | Test::Body(_) => true,
@@ -57,12 +55,11 @@ impl Test {
         }
     }
 
-    /// Whether it tests the status of a response.
     pub(crate) fn is_of_status(&self) -> bool {
         matches!(self, Test::Status(_))
     }
 
-    /// Whether `response` is so.
+    /// Whether `response` passes the test.
     pub(crate) fn holds(&self, response: &Response) -> bool {
         match self {
             Test::Status(statuses) => {
@@ -106,7 +103,8 @@ impl Condition {
     }
 }
 
-/// 1 and 1.0 are one number (RFC 8259 6 leaves it to the reader); whole numbers are compared as such.
+/// Compares integers exactly, and otherwise by value: 1 equals 1.0 (RFC 8259 section 6 leaves this to the
+/// implementation).
 fn are_equal(expected: &Value, value: &Value) -> bool {
     let are_floats = expected.is_f64() || value.is_f64();
     match (expected.as_f64(), value.as_f64()) {
@@ -115,7 +113,7 @@ fn are_equal(expected: &Value, value: &Value) -> bool {
     }
 }
 
-/// A text that a value is equal to: itself, or a number as it is usually written. `null` is none.
+/// String form of `value` for a comparison with text: a string without quotes, other values as JSON. `None` for `null`.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,

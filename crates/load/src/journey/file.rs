@@ -1,4 +1,4 @@
-//! A file of journeys, in TOML; `docs/journeys.md` is the format.
+//! Parser of journeys files (TOML; format in `docs/journeys.md`).
 
 mod table;
 
@@ -15,22 +15,22 @@ use crate::requests::template::names;
 use crate::requests::{Body, Expect, Request, lines, resolve_url};
 use table::{FileTable, StepTable, named, texts};
 
-/// What came of a file of journeys.
+/// Result of parsing a journeys file.
 #[derive(Debug)]
 pub struct Found {
-    /// What users do.
+    /// The parsed journeys.
     pub journeys: Journeys,
-    /// The requests of their steps, in the order of [`Journeys`].
+    /// Requests of the steps, in the order of [`Journeys`].
     pub requests: Vec<Request>,
-    /// The files of bodies that were read.
+    /// Body files that were read.
     pub files: Vec<PathBuf>,
 }
 
-/// Reads the journeys in `text`, the content of the file at `path`; files of bodies are looked for beside it. `target` says
-/// where connections go.
+/// Parses `text`, the content of the journeys file at `path`. Paths of body files are relative to its directory. URLs
+/// of steps are resolved against `target`.
 ///
 /// # Errors
-/// A sentence with the file, and the line or the step.
+/// A message with the file, and the line or the step.
 pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Found, String> {
     let shown = path.display();
     let file: FileTable = toml::from_str(text).map_err(|error| {
@@ -117,7 +117,7 @@ impl Reader<'_> {
         Ok(journeys)
     }
 
-    /// The steps of one journey, which comes behind those of `before`.
+    /// Parses the steps of one journey, or of the setup. `before` are the steps that each user runs earlier.
     fn steps(
         &mut self,
         before: &[Step],
@@ -147,7 +147,7 @@ impl Reader<'_> {
         Ok(steps.into())
     }
 
-    /// One step, before which the values with the numbers `taken` have been taken.
+    /// Parses one step. `taken` are the indices of the values extracted by earlier steps.
     fn step(&mut self, name: String, table: StepTable, taken: &[usize]) -> Result<Step, String> {
         let think = table.think.as_deref().map(think).transpose()?;
         let connection = match table.connection.as_deref() {
@@ -185,7 +185,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The number of the value called `name`.
+    /// Returns the index of the value called `name`, and adds the value if it is new.
     fn value(&mut self, name: &str) -> Result<usize, String> {
         if name.is_empty() || name == "counter" || name.contains([':', '{', '}']) {
             return Err(format!(
@@ -202,7 +202,8 @@ impl Reader<'_> {
         Ok(self.values.len() - 1)
     }
 
-    /// Notes where `request` sends values, and refuses those that were not taken before.
+    /// Records whether `request` sends values in its head, which limits them, and refuses values that no earlier step
+    /// extracts.
     fn note_uses(&mut self, request: &Request, taken: &[usize]) -> Result<(), String> {
         let fields = request.headers.iter().map(|(_, value)| value.as_str());
         let head = fields.chain([request.path.as_str()]).flat_map(names);
@@ -274,7 +275,7 @@ impl Reader<'_> {
     }
 }
 
-/// A pause such as `200ms` or `1s-3s`.
+/// Parses a pause such as `200ms` or `1s-3s`.
 fn think(text: &str) -> Result<Think, String> {
     let (shortest, longest) = match text.split_once('-') {
         Some((shortest, longest)) => (amount::duration(shortest), amount::duration(longest)),

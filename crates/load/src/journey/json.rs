@@ -1,14 +1,14 @@
-//! Values in a body of JSON as the server wrote them: a number keeps its digits, however many. Pure.
+//! Values in a JSON body, exactly as the server wrote them: numbers keep all digits. Pure.
 
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
-/// What some senders put in front of text (RFC 8259 8.1 lets a reader pass over it).
+/// Byte order mark, which a parser may ignore (RFC 8259 section 8.1).
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Where `pointer` leads in `body` (RFC 6901); `None` where the body is no JSON, or has nothing there. Of members with one
-/// name it is the last.
+/// Returns the value at `pointer` in `body` (RFC 6901); `None` if the body is not JSON or has no such value. Of members
+/// with the same name the last one counts.
 pub(super) fn find<'b>(body: &'b [u8], pointer: &str) -> Option<&'b RawValue> {
     let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
     let whole: &RawValue = serde_json::from_slice(body).ok()?;
@@ -33,14 +33,14 @@ pub(super) fn find<'b>(body: &'b [u8], pointer: &str) -> Option<&'b RawValue> {
     })
 }
 
-/// A place in a list, which has no zeros in front (RFC 6901 4).
+/// Parses an array index, which has no leading zeros (RFC 6901 section 4).
 fn index(step: &str) -> Option<usize> {
     let is_plain = step == "0" || !step.starts_with(['0', '+']);
     step.parse().ok().filter(|_| is_plain)
 }
 
-/// A value as it is sent: a text without its quotes, anything else as the server wrote it, without blanks between its parts.
-/// `null` is none.
+/// Returns the value as later requests send it: a string without quotes, other values as the server wrote them, without
+/// whitespace between tokens. `None` for `null`.
 pub(super) fn text(value: &RawValue) -> Option<String> {
     let written = value.get();
     match written.as_bytes().first()? {

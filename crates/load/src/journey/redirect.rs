@@ -1,4 +1,4 @@
-//! Where a redirect leads, and the request that follows it there (RFC 9110 15.4).
+//! Follows redirects (RFC 9110 section 15.4).
 
 use std::rc::Rc;
 
@@ -9,26 +9,25 @@ use super::response::Response;
 use crate::pace::target::Target;
 use crate::requests::cookies::CookieJar;
 
-/// A request as it is sent.
+/// A serialized request.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) method: Method,
-    /// Its head, and its body where that was copied behind it.
+    /// Head, followed by the body if it was copied.
     pub(crate) text: Vec<u8>,
-    /// A body that is too large to be copied.
+    /// Body too large to copy.
     pub(crate) body: Option<Rc<[u8]>>,
-    /// Its connection ends with it.
+    /// Whether the request has `Connection: close`.
     pub(crate) closes: bool,
 }
 
-/// Whether `response` says that what was asked for is elsewhere.
 pub(crate) fn is_redirect(response: &Response) -> bool {
     matches!(response.status, 301 | 302 | 303 | 307 | 308)
 }
 
 impl Written {
-    /// The request that follows `response`, the response to this one, with the cookies of `jar`; `None` where it says no
-    /// place, or one that is not at the server of `target`.
+    /// Returns the request that follows the redirect `response`, with the cookies of `jar`. `None` if `response` has no
+    /// valid `Location`, or one on another server than `target`.
     pub(crate) fn follow(
         &self,
         response: &Response,
@@ -47,7 +46,7 @@ impl Written {
             .find(|(name, _)| name.eq_ignore_ascii_case("host"));
         let (_, own_host) = own_host?;
         let (host, path) = resolve(location, path, own_host, target)?;
-        // What browsers do, and what RFC 9110 15.4.2 to 15.4.4 let them.
+        // As browsers do, and as RFC 9110 sections 15.4.2 to 15.4.4 permit.
         let becomes_get = match (response.status, self.method) {
             (303, Method::Head) => false,
             (303, _) | (301 | 302, Method::Post) => true,
@@ -81,8 +80,8 @@ impl Written {
     }
 }
 
-/// The host and the request target of `location`, which the response to a request for `path` at `host` has (RFC 3986 5.2);
-/// `None` where that is at another server than `target`.
+/// Resolves `location` against `path` and `host` of the redirected request (RFC 3986 section 5.2) and returns host and
+/// request target; `None` if it is on another server than `target`.
 fn resolve(location: &str, path: &str, host: &str, target: &Target) -> Option<(String, String)> {
     let is_graphic = location.bytes().all(|byte| byte.is_ascii_graphic());
     let location = location.split('#').next()?;
@@ -96,7 +95,7 @@ fn resolve(location: &str, path: &str, host: &str, target: &Target) -> Option<(S
             false => location.to_owned(),
         };
         let there = Target::of_url(&url).ok()?;
-        // A server calls itself as it was called, wherever connections really go.
+        // A server puts the requested host into its URLs, whatever address the connection goes to.
         let is_here = there.place == target.place || there.host.eq_ignore_ascii_case(host);
         return (is_here && there.scheme == target.scheme).then_some((there.host, there.path));
     }
@@ -109,7 +108,7 @@ fn resolve(location: &str, path: &str, host: &str, target: &Target) -> Option<(S
     }
 }
 
-/// A path, with its query, without `.` and `..` in it (RFC 3986 5.2.4).
+/// Removes `.` and `..` segments from a path with optional query (RFC 3986 section 5.2.4).
 fn without_dots(path: &str) -> String {
     let (path, query) = match path.split_once('?') {
         Some((path, query)) => (path, Some(query)),

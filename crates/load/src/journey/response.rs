@@ -1,4 +1,4 @@
-//! A response as a journey reads it: with the fields and the body that its step looks into.
+//! A response as a journey receives it: with the fields and the body that its step inspects.
 
 use std::io::Read;
 
@@ -13,14 +13,14 @@ use crate::protocol::failure::Failure;
 use crate::protocol::http1::held_head::{HeldHead, parse};
 use crate::requests::cookies::Cookie;
 
-/// Whether a body is looked into.
+/// Whether the step inspects the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wants {
     Body,
     HeadAlone,
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Debug, Default)]
 pub(crate) struct Response {
     pub(crate) status: u16,
@@ -28,32 +28,32 @@ pub(crate) struct Response {
     pub(crate) keep_alive: bool,
     fields: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
-    /// Bytes of it that came; more than `body` has where it is longer than is kept.
+    /// Bytes received of the body; more than `body` holds if the body exceeds [`BODY_KEPT_MAX`].
     body_bytes: u64,
 }
 
 impl Response {
-    /// The values of the fields with this name, in their order.
+    /// Values of the fields with this name, in their order.
     pub(crate) fn fields(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         let named = self.fields.iter();
         let named = named.filter(move |(field, _)| field.eq_ignore_ascii_case(name));
         named.map(|(_, value)| value.as_slice())
     }
 
-    /// The cookies that it sets or takes back.
+    /// Cookies that the response sets or deletes.
     pub(crate) fn cookies(&self) -> impl Iterator<Item = Cookie> {
         self.fields("set-cookie").filter_map(Cookie::parse)
     }
 
-    /// Its body, without codings once [`decode`](Self::decode) has been there.
+    /// The body; content codings are removed only by [`decode`](Self::decode).
     pub(crate) fn body(&self) -> &[u8] {
         &self.body
     }
 
-    /// Makes its body what it was before it was coded.
+    /// Removes the content codings from the body.
     ///
     /// # Errors
-    /// When it is longer than what is kept, or is coded in a way that is not read here.
+    /// If the body is longer than [`BODY_KEPT_MAX`], or its coding is unknown or invalid.
     pub(crate) fn decode(&mut self) -> Result<(), Failure> {
         if self.body_bytes > self.body.len() as u64 {
             return Err(Failure::BodyTooLong);
@@ -64,11 +64,11 @@ impl Response {
             .map(|coding| String::from_utf8_lossy(coding.trim_ascii()).to_lowercase())
             .filter(|coding| !coding.is_empty() && coding != "identity")
             .collect();
-        // A response without content has nothing that was coded.
+        // An empty body has no coding, whatever the field says.
         if self.body.is_empty() {
             return Ok(());
         }
-        // The last coding was applied last (RFC 9110 8.4).
+        // The last coding listed was applied last (RFC 9110 section 8.4).
         for coding in codings.iter().rev() {
             let bounded = BODY_KEPT_MAX as u64 + 1;
             let mut plain = Vec::new();
@@ -91,31 +91,31 @@ impl Response {
     }
 }
 
-/// What received bytes come to.
+/// Result of parsing received bytes.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// More must be received.
+    /// The head is incomplete.
     ExpectHead,
-    /// More must be received, of the body.
+    /// The body is incomplete.
     ExpectBody,
     Done(Response),
-    /// It is no response to the request, for this reason.
+    /// Invalid as a response to the request, for this reason.
     Refused(&'static str),
 }
 
-/// The response to one request, as far as it has come.
+/// State of one response while it arrives.
 #[derive(Debug)]
 pub(crate) struct Incoming {
     method: Method,
     wants: Wants,
     held: HeldHead,
     response: Response,
-    /// None before the head.
+    /// `None` before the final head.
     body: Option<BodyReader>,
 }
 
 impl Incoming {
-    /// The response to a request with this method.
+    /// Expects the response to a request with this method.
     pub(crate) fn new(method: Method, wants: Wants) -> Incoming {
         Incoming {
             method,
@@ -126,8 +126,8 @@ impl Incoming {
         }
     }
 
-    /// Steps over what `input` has of the response. Returns how many bytes that are, and what they come to; what is left of
-    /// the input is to be shown again, with more behind it.
+    /// Parses `input` and returns the number of bytes consumed, and the result. The caller passes the remaining bytes
+    /// again, followed by those received since.
     pub(crate) fn step(&mut self, input: &[u8]) -> (usize, Step) {
         let mut at = 0;
         let step = self.advance(input, &mut at);
@@ -166,7 +166,8 @@ impl Incoming {
         }
     }
 
-    /// Reads the head at `at`, and moves `at` behind it; whether it is all there.
+    /// Parses the head at `at` and advances `at`; returns whether the head is complete. A complete interim response is
+    /// skipped.
     fn head(&mut self, input: &[u8], at: &mut usize) -> Result<bool, &'static str> {
         if input[*at..].is_empty() {
             return Ok(false);
@@ -186,7 +187,7 @@ impl Incoming {
         };
         match head.status {
             101 => return Err("switched to a protocol that was not asked for"),
-            // 1xx is not the response yet (RFC 9110 15.2).
+            // 1xx is an interim response (RFC 9110 section 15.2).
             ..200 => return Ok(true),
             200.. => {}
         }
@@ -197,7 +198,7 @@ impl Incoming {
         Ok(true)
     }
 
-    /// The response, where the end of the connection completes it.
+    /// Returns the response if the end of the connection completes it (RFC 9112 section 6.3).
     pub(crate) fn end(&mut self) -> Option<Response> {
         self.body.as_ref()?.end_of_input().ok()?;
         let mut response = std::mem::take(&mut self.response);
@@ -206,7 +207,7 @@ impl Incoming {
     }
 }
 
-/// The parts of a head that a journey uses.
+/// Fields of a head that a journey uses.
 struct Head {
     status: u16,
     keep_alive: bool,
@@ -249,7 +250,7 @@ mod tests {
     use proptest::prelude::*;
 
     impl Response {
-        /// With these fields and this body, as if it had been read.
+        /// Creates a response with these fields and this body.
         pub(in crate::journey) fn of(
             status: u16,
             fields: &[(&str, &str)],
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// What `bytes` come to when they arrive in two pieces that part at each place.
+    /// Parses `bytes` in two pieces, cut at each position in turn; all results must be equal.
     fn read(bytes: &[u8], method: Method) -> Response {
         let mut last = None;
         for cut in 0..=bytes.len() {

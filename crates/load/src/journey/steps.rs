@@ -1,4 +1,4 @@
-//! Journeys as they are walked: checked, and with their requests in a mix.
+//! Validated journeys. Their requests are in a mix.
 
 use std::time::Duration;
 
@@ -9,81 +9,79 @@ use crate::requests::mix::choose;
 /// What users do.
 #[derive(Clone, Debug)]
 pub struct Journeys {
-    /// What each user does once, before it begins.
+    /// Steps that each user makes once, before its journeys.
     pub(crate) setup: Box<[Step]>,
-    /// What it then does, again and again, or once for each arrival.
+    /// Journeys that a user then makes: repeatedly in a closed loop, one per arrival in an open loop.
     pub(crate) journeys: Box<[Journey]>,
-    /// For how long a user keeps its connection.
+    /// How long a user keeps its connection.
     pub(crate) lifetime: Lifetime,
-    /// The values that steps take.
+    /// Values that steps extract.
     pub(crate) values: Box<[Value]>,
-    /// The sums of the journeys' weights up to and with each.
+    /// Cumulative weights of the journeys.
     pub(crate) weights: Box<[u64]>,
 }
 
-/// One of several journeys.
 #[derive(Clone, Debug)]
 pub(crate) struct Journey {
     pub(crate) name: String,
-    /// At least one.
+    /// Steps; at least one.
     pub(crate) steps: Box<[Step]>,
 }
 
-/// One request of a journey, and what becomes of its response.
+/// One request of a journey, and how its response is processed.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) name: String,
-    /// The place of its recipe in the mix.
+    /// Index of the request in the mix.
     pub(crate) recipe: usize,
-    /// The pause before it.
+    /// Pause before the request.
     pub(crate) think: Think,
-    /// Whether it goes over a connection of its own.
+    /// Connection of the request.
     pub(crate) connection: Connection,
-    /// How many redirects are followed.
+    /// Maximum of redirects to follow.
     pub(crate) redirects: u8,
     pub(crate) takes: Box<[Take]>,
     pub(crate) checks: Box<[Check]>,
 }
 
-/// A pause: anywhere from the shortest to the longest.
+/// Range of a random pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Think {
     pub(crate) shortest: Duration,
     pub(crate) longest: Duration,
 }
 
-/// Over which connection a step goes.
+/// Connection of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Connection {
-    /// The user's, where it is still there.
+    /// The user's connection, or a new one if it is closed.
     #[default]
     Kept,
-    /// A new one, which is the user's from then on.
+    /// A new connection, which later steps use too.
     New,
 }
 
-/// For how long a user keeps its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Lifetime {
-    /// From one journey to the next.
+    /// Across journeys.
     #[default]
     Kept,
-    /// To the end of the journey.
+    /// Until the journey ends.
     PerJourney,
 }
 
 impl Journeys {
-    /// Which journey is number `number` of the run.
+    /// Selects the journey with this number in the run; returns its index.
     pub(crate) fn choose(&self, seed: u64, number: u64) -> usize {
         choose(&self.weights, seed, number)
     }
 
-    /// The names of the values that steps take, for [`RequestOptions::taken`](crate::requests::RequestOptions::taken).
+    /// Names of the values that steps extract, for [`RequestOptions::taken`](crate::requests::RequestOptions::taken).
     pub fn taken(&self) -> Vec<String> {
         self.values.iter().map(|value| value.name.clone()).collect()
     }
 
-    /// What users do before they begin, where that is something, and the journeys: as a result lists them.
+    /// Names and steps of the setup, if there is one, and of the journeys, in the order of reports.
     pub(crate) fn all(&self) -> Vec<(&str, &[Step])> {
         let setup = self.has_setup().then_some(("setup", &self.setup[..]));
         let journeys = self.journeys.iter();
@@ -91,7 +89,6 @@ impl Journeys {
         setup.into_iter().chain(journeys).collect()
     }
 
-    /// Whether users do something before they begin.
     pub(crate) fn has_setup(&self) -> bool {
         !self.setup.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What a step takes from its response, to be sent by later ones.
+//! Extracts values from responses, for use in later requests.
 
 use regex::bytes::Regex;
 
@@ -6,47 +6,47 @@ use super::json;
 use super::response::Response;
 use crate::limits::VALUE_IN_HEAD_MAX;
 
-/// Something that steps take from responses.
+/// A value that steps extract.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Value {
     pub(crate) name: String,
     pub(crate) used: Used,
 }
 
-/// Where a value is sent.
+/// Parts of requests that contain the value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Used {
-    /// In a path or a field, which bounds it.
+    /// A path or a header field, which limits length and characters.
     InHead,
-    /// In bodies at most.
+    /// Bodies alone.
     InBody,
 }
 
-/// One value that is taken.
+/// Extraction of one value.
 #[derive(Clone, Debug)]
 pub(crate) struct Take {
-    /// Its number.
+    /// Index of the value.
     pub(crate) value: usize,
     pub(crate) source: Source,
-    /// What it is where the response has none.
+    /// Default if the response does not have the value.
     pub(crate) default: Option<String>,
 }
 
-/// Where in a response a value stands.
+/// Source of a value in a response.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// The first field with this name.
+    /// First header field with this name.
     Header(String),
-    /// The cookie with this name that is set.
+    /// Cookie with this name in `Set-Cookie`.
     Cookie(String),
-    /// Where a pointer leads in a body of JSON (RFC 6901).
+    /// Value at a JSON pointer in the body (RFC 6901).
     Json(String),
-    /// The first group of the first match in the body, or all of it where the expression has no group.
+    /// First group of the first match in the body; the whole match if the expression has no group.
     Regex(Regex),
 }
 
 impl Source {
-    /// Whether it looks into the body.
+    /// Whether the source is the body.
     pub(crate) fn is_of_body(&self) -> bool {
         match self {
             Source::Json(_) | Source::Regex(_) => true,
@@ -75,7 +75,8 @@ impl Source {
 }
 
 impl Take {
-    /// The value in `response`; `None` where it has none that can be sent where it is `used`.
+    /// Returns the value in `response`, or the default; `None` if there is neither, or if requests cannot carry it in
+    /// the parts of `used`.
     pub(crate) fn find(&self, response: &Response, used: Used) -> Option<Vec<u8>> {
         let found = self.source.find(response);
         let value = found.or(self.default.clone().map(String::into_bytes))?;

@@ -1,4 +1,4 @@
-//! The lines of h1load.
+//! Tests of h1load's format.
 
 use super::*;
 
@@ -113,7 +113,7 @@ fn overhead_is_added_for_each_packet_and_each_response_is_one_at_least() {
         let rate = line.split(' ').filter(|word| !word.is_empty()).nth(9);
         rate.expect("a column").parse::<f64>().expect("a number")
     };
-    // 13392298 bytes in packets of 1000 are fewer than there were requests.
+    // 13392298 bytes in packets of 1000 are fewer packets than requests.
     assert_eq!(
         bytes_per_s(overhead(10, 1000)),
         10_552_699.0 + 97_754.0 * 10.0 / 2.0
@@ -130,7 +130,7 @@ fn the_table_has_the_rows_of_h1load() {
     assert_eq!(shares.len(), 64);
     let text: Vec<String> = shares.iter().map(|share| general(share * 100.0)).collect();
     assert_eq!(text[..6], ["10", "20", "30", "40", "50", "55"]);
-    // Where h1load's sums fall short of a step's end.
+    // Rounded, h1load's sum stays just below 0.9995, so 99.96 follows 99.95.
     let odd = text.iter().position(|share| share == "99.96");
     assert_eq!(text[odd.expect("it is there") + 1], "99.965");
     assert_eq!(text[62..], ["99.9995", "99.9999"]);
@@ -156,7 +156,7 @@ fn a_row_has_a_time_and_how_many_were_shorter() {
         last.starts_with("99.9999 0.0001 1000000       999 "),
         "{last}"
     );
-    // Without responses the rows are there all the same.
+    // A run without responses prints all rows too.
     assert_eq!(percentiles(&Report::default()).lines().count(), 4 + 64);
 }
 

@@ -1,4 +1,4 @@
-//! The words of wrk.
+//! Tests of wrk's and wrk2's output.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn shown(tool: Tool) -> Shown {
     }
 }
 
-/// The text of a run with a second in which two threads did so many requests each, and with these times in us.
+/// Returns the report of a run with these times (us), and one second in which two threads have these rates.
 fn text(shown: Shown, rates: [f64; 2], times_us: impl Iterator<Item = u64>) -> String {
     let mut report = Report {
         requests: 315_629,
@@ -120,7 +120,7 @@ fn wrk2_says_what_it_saw_before_it_measures() {
     );
     assert_eq!(text.rates.seen, 0);
     assert_eq!(second(&mut text, 11.0, [1000.0, 2000.0]), None);
-    // Too short to be a rate, and no responses.
+    // The interval is too short for a rate; then a thread has no responses.
     second(&mut text, 11.01, [9.0, 9.0]);
     second(&mut text, 12.0, [0.0, 500.0]);
     assert_eq!(text.rates.kept, [1000.0, 2000.0, 500.0]);
@@ -138,7 +138,7 @@ fn errors_are_counted_as_wrk_counts_them() {
         .map(|(kind, count)| (kind.to_owned(), count))
         .into(),
         resent: 48,
-        // Nothing was wrong with their connections.
+        // HTTP errors on intact connections.
         refused: 32,
         statuses: [("200", 5), ("399", 1), ("404", 2), ("500", 3)]
             .map(|(status, count)| (status.to_owned(), count))

@@ -1,6 +1,6 @@
-//! Numbers as wrk writes them.
+//! Numbers in wrk's units.
 
-/// What a number is scaled by, and the names of what comes of it.
+/// Factor between units, and their names.
 pub(super) struct Units {
     scale: f64,
     base: &'static str,
@@ -31,7 +31,7 @@ pub(super) const METRIC: Units = Units {
     larger: &["k", "M", "G", "T"],
 };
 
-/// A number with its unit. The next one begins at 85 % of it.
+/// Formats a number with its unit. The next unit is used from 85 % of it.
 pub(super) fn scaled(mut value: f64, units: &Units, decimals: usize) -> String {
     let mut unit = units.base;
     for larger in units.larger {
@@ -51,7 +51,7 @@ pub(super) fn time(us: f64) -> String {
     scaled(us, &MICROSECONDS, 2)
 }
 
-/// `text` in so many characters, with room for a unit of two letters: digits stand above digits.
+/// Right-aligns `text` in `width` characters and reserves two for the unit, so that digits align.
 pub(super) fn cell(text: &str, width: usize) -> String {
     let last_two = text.chars().rev().take(2);
     let letters = last_two.filter(char::is_ascii_alphabetic).count();

@@ -1,4 +1,4 @@
-//! What stands in a file of journeys, and the single values in it.
+//! Tables of a journeys file, and parsers of their values.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -75,7 +75,7 @@ pub(super) struct CheckTable {
     required: bool,
 }
 
-/// A name that can stand in a table.
+/// Checks a name that reports print in tables.
 pub(super) fn named(name: String, whose: &str) -> Result<String, String> {
     const LENGTH_MAX: usize = 80;
     let is_fit = !name.trim().is_empty()
@@ -89,7 +89,7 @@ pub(super) fn named(name: String, whose: &str) -> Result<String, String> {
     }
 }
 
-/// Where a value comes from.
+/// Parses the source of an extracted value.
 pub(super) fn source(table: &TakeTable) -> Result<Source, String> {
     let TakeTable {
         header,
@@ -110,7 +110,6 @@ pub(super) fn source(table: &TakeTable) -> Result<Source, String> {
     }
 }
 
-/// One check.
 pub(super) fn check(table: &CheckTable) -> Result<Check, String> {
     let name = named(table.name.clone(), "a check")?;
     let test = test(table).map_err(|why| format!("check {name:?}: {why}"))?;
@@ -172,7 +171,7 @@ fn condition(table: &CheckTable) -> Result<Condition, String> {
     }
 }
 
-/// Whether a date stands in it, which JSON has not.
+/// Whether `value` contains a date, which JSON cannot represent.
 fn is_dated(value: &Value) -> bool {
     match value {
         Value::Datetime(_) => true,
@@ -182,7 +181,7 @@ fn is_dated(value: &Value) -> bool {
     }
 }
 
-/// A text, a whole number, or a list of them, as texts.
+/// Converts a string, an integer or a list of them to strings.
 pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     match value {
         Value::String(text) => Ok(vec![text.clone()]),
@@ -209,7 +208,7 @@ pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// A JSON pointer (RFC 6901 3).
+/// Checks the syntax of a JSON pointer (RFC 6901 section 3).
 fn pointer(text: &str) -> Result<String, String> {
     let is_escaped = |part: &str| part.starts_with(['0', '1']);
     let is_right =
@@ -225,7 +224,7 @@ fn pointer(text: &str) -> Result<String, String> {
 fn regex(text: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(text).size_limit(REGEX_BYTES_MAX).build();
     built.map_err(|error| {
-        // What the library draws below the expression takes lines.
+        // The error shows the expression on lines of its own; only its last line is the reason.
         let error = error.to_string();
         let why = error.lines().last().unwrap_or_default();
         format!(

@@ -1,4 +1,4 @@
-//! Files of journeys, right and wrong.
+//! Valid and invalid journeys files.
 
 use super::*;
 use crate::journey::take::Source;
