@@ -1,4 +1,4 @@
-//! One connection's part of a run: wait until a request is due, send it, receive the response, and record the time
+//! One connection's part of a run: wait for a request's due time, send it, receive the response, and record the time
 //! since the intended start.
 //!
 //! Identical requests are rendered once and shared by all connections of a core; others are rendered into a buffer of

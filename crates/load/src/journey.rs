@@ -7,7 +7,7 @@
 //!  connection/user.rs, once per user: wait for the pace ──> step ──> response ──> check, take ──> think ──> step ...
 //! ```
 //!
-//! A mix derives a request from its number, which works only for the first request of a journey. Hence a user is a task
+//! A mix derives a request from its number, which works only for the first request of a journey. So a user is a task
 //! of its own and shares with other connections only dialing, pacing and recording.
 
 pub(crate) mod check;

@@ -81,7 +81,7 @@ pub const SOURCES_CHECKED_MAX: u64 = 4096;
 /// Bytes of a PROXY protocol header. A version 2 header with the paths of Unix sockets has 232.
 pub(crate) const PROXY_HEADER_BYTES_MAX: usize = 256;
 
-/// Default of `--timeout`: how long nothing may arrive while a response is due. The same as in h1load.
+/// Default of `--timeout`: longest time without received bytes while a response is pending. The same as in h1load.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
 /// Longest time to connect, unless the timeout is shorter. Linux retransmits a lost SYN after one second, so this

@@ -1,4 +1,4 @@
-//! When requests are due and when a run stops, and the inputs of both: clocks, the common start of all cores, the
+//! Due times of requests and the end of a run, and the inputs of both: clocks, the common start of all cores, the
 //! target.
 
 pub(crate) mod backlog;
@@ -75,7 +75,7 @@ impl Pace {
             Pace::Open(ArrivalPlan::Bursts { size, every }) => {
                 Some(*size as f64 / every.as_secs_f64())
             }
-            // The mean rate; undefined if all requests are due at time 0.
+            // The mean rate; undefined if all requests start at time 0.
             Pace::Open(ArrivalPlan::Listed(times)) => {
                 let seconds = *times.last()? as f64 / 1e9;
                 (seconds > 0.0).then(|| times.len() as f64 / seconds)

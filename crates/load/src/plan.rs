@@ -93,7 +93,7 @@ pub struct Options {
     /// Journeys of the users, if requests are steps of journeys. The steps' requests are in [`requests`](Self::requests), in
     /// the same order.
     pub journeys: Option<Arc<Journeys>>,
-    /// How long nothing may arrive while a response is due.
+    /// Longest time without received bytes while a response is pending.
     pub timeout: Duration,
     /// Addresses, PROXY protocol and TLS of connections.
     pub reach: ConnectOptions,
@@ -179,7 +179,7 @@ impl Plan {
         Plan::of(options, protocol)
     }
 
-    /// Creates a plan from `options` with the requests of `protocol`, whatever requests the options contain.
+    /// Creates a plan from `options` with the requests of `protocol`; the requests in `options` are ignored.
     pub(crate) fn of(options: Options, protocol: Protocol) -> Result<Plan, Error> {
         let mut journeys = None;
         if let (Some(walked), Protocol::Http1(mix)) = (&options.journeys, &protocol) {
@@ -219,8 +219,8 @@ impl Plan {
         self.protocol.carrier()
     }
 
-    /// Requests that a connection takes at a time: those that it pipelines. Datagrams and HTTP/2 streams have no common
-    /// order, so over them each request is taken alone.
+    /// Requests that a connection takes at a time, to pipeline them. Datagrams and HTTP/2 streams have no common order,
+    /// so over them each request is taken alone.
     pub(crate) fn batch_size(&self) -> u64 {
         let per_connection = self.options.requests_per_connection.unwrap_or(u64::MAX);
         match self.carrier() {

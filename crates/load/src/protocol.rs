@@ -33,7 +33,7 @@ pub(crate) use memcached::counts::{Counts, DatagramCounts};
 #[derive(Clone, Debug)]
 pub(crate) enum Protocol {
     Http1(Arc<Mix>),
-    /// With the scheme of the target; those of gRPC make calls.
+    /// With the scheme of the target. Requests of gRPC schemes are calls.
     Http2(Arc<Mix>, Scheme),
     Memcached(Arc<Workload>),
     Echo(Arc<echo::EchoPayload>),
@@ -121,12 +121,12 @@ impl Protocol {
             Protocol::Http1(mix) | Protocol::Http2(mix, _) => mix.bytes_max() > bytes,
             Protocol::Memcached(workload) => workload.bytes_max() > bytes,
             Protocol::Echo(sent) => sent.len() > bytes,
-            // There is no response at all.
+            // Responses are not expected.
             Protocol::Stream(_) => false,
         }
     }
 
-    /// Creates the codec of a core with this many connections, each of which pipelines up to `batch` requests.
+    /// Creates the codec of a core with this many connections that pipeline up to `batch` requests each.
     pub(crate) fn codec(&self, connections: usize, batch: u64) -> Codec {
         match self {
             Protocol::Http1(mix) => Codec::Http1(http1::Codec::new(mix, connections, batch)),

@@ -1,5 +1,4 @@
-//! Parses command lines of memcached's text protocol (protocol.txt of memcached 1.6), except those of gets: see
-//! `keys.rs`. Pure.
+//! Parses command lines of memcached's text protocol (protocol.txt of memcached 1.6). `keys.rs` parses gets. Pure.
 
 use super::limits::KEY_BYTES_MAX;
 use super::meta::Meta;

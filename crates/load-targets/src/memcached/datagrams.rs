@@ -11,7 +11,7 @@ use super::session::{Next, Session};
 /// Bytes of a response in each of its datagrams; the last may have fewer.
 const PART_BYTES: usize = RESPONSE_BYTES_MAX - FRAME_BYTES;
 
-/// Response in place of one that is too long, the same as memcached's.
+/// Replaces a response that is too long, as in memcached.
 const TOO_LONG: &[u8] = b"SERVER_ERROR out of memory writing get response\r\n";
 
 #[derive(Debug)]

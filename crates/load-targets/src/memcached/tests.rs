@@ -33,7 +33,7 @@ impl TestClient {
         Self::with(Memcached::default())
     }
 
-    /// Returns the response to these bytes, all of which must be consumed.
+    /// Returns the response to these bytes. The session must consume them all.
     fn say(&mut self, said: &[u8]) -> String {
         let (mut input, mut all) = (said, Vec::new());
         loop {

@@ -10,8 +10,8 @@ use crate::report::latency::Latency;
 
 const SECONDS: usize = 30;
 
-/// Run of `count` requests with exponential times of this mean (ns), in random seconds; `rates` are those of its
-/// seconds.
+/// Run of `count` requests in random seconds, with exponential times of this mean (ns). `rates` has the rate of each
+/// second.
 fn run(name: &str, count: u32, mean: f64, rates: &[f64]) -> Part {
     let mut random = Random(u64::from(count) ^ mean.to_bits());
     let mut seconds = vec![Times::default(); SECONDS];

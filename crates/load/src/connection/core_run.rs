@@ -38,7 +38,7 @@ use supply::Supply;
 pub(crate) struct CoreRun {
     pub(crate) core: Core,
     plan: Arc<Plan>,
-    /// How long nothing may arrive while a response is due.
+    /// Longest time without received bytes while a response is pending.
     timeout: Duration,
     may_exceed_buffers: bool,
     pub(crate) dialer: Dialer,
@@ -212,7 +212,7 @@ impl CoreRun {
         }
     }
 
-    /// Sets `sum` to the waits of requests without a response, including those that were given up.
+    /// Sets `sum` to the waits of requests without a response, including abandoned requests.
     pub(crate) fn unanswered(&self, sum: &mut IncompleteWaits) {
         let now = self.core.now_exact();
         sum.clear();

@@ -1,6 +1,6 @@
 //! One connection's part of a run over HTTP/2. An HTTP/1.1 connection waits for responses in the order of its requests;
-//! here several independent requests are outstanding. Each has a lane: a task that waits until a request is due, opens
-//! a stream, waits for the response and records it. One more task connects, sends and receives for all of them.
+//! here several independent requests are outstanding. Each has a lane: a task that waits for a request's due time,
+//! opens a stream, waits for the response and records it. One more task connects, sends and receives for all lanes.
 //!
 //! ```text
 //!   lane ── stream, request ──> Link ──> Session ── frames of all lanes ──> connection

@@ -1,6 +1,6 @@
 //! One UDP socket's part of a run. Several independent requests are outstanding. Each has a lane: a task that waits
-//! until a request is due, sends it, waits for the response or gives it up, and records it. One more task receives for
-//! all of them.
+//! for a request's due time, sends it, waits for the response or a timeout, and records it. One more task receives for
+//! all lanes.
 //!
 //! ```text
 //!   lane ── id, request ──> socket                 flight.rs: ids and the states of their requests

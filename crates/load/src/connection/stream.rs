@@ -1,4 +1,4 @@
-//! One connection's part of a run without responses: wait until a send is due, send, and record it when the kernel has
+//! One connection's part of a run without responses: wait for a due time, send, and record the send when the kernel has
 //! accepted the bytes. If the peer does not read, the kernel accepts no more, and the next bytes wait.
 
 use std::future::poll_fn;

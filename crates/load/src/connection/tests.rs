@@ -73,7 +73,7 @@ impl Outcome {
             .collect()
     }
 
-    /// Asserts that there were no failures and exactly `count` responses.
+    /// Asserts `count` responses and no failures.
     #[track_caller]
     pub(crate) fn has_responses(&self, count: u64) {
         assert_eq!(self.failures(), []);

@@ -1,4 +1,4 @@
-//! One user: waits until a journey is due, makes its steps, and starts again.
+//! One user: waits for a journey's due time, makes its steps, and starts again.
 
 mod evaluation;
 mod exchange;
@@ -73,7 +73,7 @@ pub(crate) async fn run(users: Rc<Users>, core_run: Rc<CoreRun>, index: u32, num
         if user.has_response {
             back_off = BACK_OFF_MIN;
         } else {
-            // There was no response at all; the pause avoids flooding the target.
+            // Without any response, the pause avoids flooding the target.
             core_run.core.sleep(back_off).await;
             back_off = (back_off * 2).min(BACK_OFF_MAX);
         }

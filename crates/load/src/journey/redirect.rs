@@ -95,7 +95,7 @@ fn resolve(location: &str, path: &str, host: &str, target: &Target) -> Option<(S
             false => location.to_owned(),
         };
         let there = Target::of_url(&url).ok()?;
-        // A server puts the requested host into its URLs, whatever address the connection goes to.
+        // A server uses the requested host in its URLs, although connections may go to another address (--connect-to).
         let is_here = there.place == target.place || there.host.eq_ignore_ascii_case(host);
         return (is_here && there.scheme == target.scheme).then_some((there.host, there.path));
     }

@@ -64,7 +64,7 @@ impl Response {
             .map(|coding| String::from_utf8_lossy(coding.trim_ascii()).to_lowercase())
             .filter(|coding| !coding.is_empty() && coding != "identity")
             .collect();
-        // An empty body has no coding, whatever the field says.
+        // An empty body has no coding, even if the field names one.
         if self.body.is_empty() {
             return Ok(());
         }

@@ -6,7 +6,7 @@ use super::check::Check;
 use super::take::{Take, Value};
 use crate::requests::mix::choose;
 
-/// What users do.
+/// Journeys of the users, and their setup.
 #[derive(Clone, Debug)]
 pub struct Journeys {
     /// Steps that each user makes once, before its journeys.

@@ -16,7 +16,7 @@ pub(crate) const IDS_MIN: usize = 16;
 pub(crate) const IDS_PER_REQUEST: u64 = 4;
 
 /// Bytes of out-of-order datagrams that a core holds until the earlier ones arrive: 64 responses with the largest
-/// values. A network that delays one datagram lets those of a few other responses pass it.
+/// values. A delayed datagram is overtaken by the datagrams of a few other responses.
 pub(crate) const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// Interval between the datagrams that check before a run whether a server responds over UDP. Three seconds exceed the
@@ -27,7 +27,7 @@ pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 pub(crate) const PROBES_MAX: u32 = 3;
 
 /// Requests in flight over UDP while keys are stored before a run: with their bytes they fit in a server's default
-/// receive buffer (212,992 bytes, of which a short datagram takes 768).
+/// receive buffer (212,992 bytes; a short datagram takes 768).
 pub(crate) const FILL_DATAGRAMS: u64 = 64;
 
 /// Bytes of these requests; see [`FILL_DATAGRAMS`].

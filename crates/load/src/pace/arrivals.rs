@@ -53,7 +53,7 @@ pub struct Arrivals {
     /// Requests per turn, which are sent together.
     turn: u64,
     random: Random,
-    /// With exponential gaps: billionths of a request that are due before the next arrival.
+    /// With exponential gaps: due time of the next arrival, in billionths of a request.
     due: u128,
 }
 
@@ -112,7 +112,7 @@ impl Arrivals {
         self.next
     }
 
-    /// Returns when the next turn is due, in nanoseconds since the start of the run; `None` after the last.
+    /// Returns the due time of the next turn, in nanoseconds since the start of the run; `None` after the last.
     pub fn peek(&self) -> Option<u64> {
         Some(match &self.plan {
             ArrivalPlan::Spaced {

@@ -53,7 +53,7 @@ impl Backlog {
         self.look();
     }
 
-    /// Returns when the next arrival is due, or [`NEVER`].
+    /// Returns the due time of the next arrival, or [`NEVER`].
     pub(crate) fn due(&self) -> Instant {
         self.due
     }

@@ -1,4 +1,4 @@
-//! Assigns the requests of a core's open loop to connections: to the one that has been idle longest or, if none is
+//! Assigns the requests of a core's open loop to connections: to the longest idle connection or, if none is
 //! idle, to the next that becomes idle. Arrivals belong to the core, so a slow response delays no request that another
 //! connection could make.
 
@@ -104,7 +104,7 @@ impl Dispatch {
         .await
     }
 
-    /// Assigns arrivals to idle connections when they are due, until the run is over.
+    /// Assigns arrivals to idle connections at their due times, until the run is over.
     pub(crate) async fn run(&self, core: &Core) {
         while let Some(due) = self.next_due().await {
             if due > core.now_exact() {
@@ -114,7 +114,7 @@ impl Dispatch {
         }
     }
 
-    /// Waits for an idle connection, then returns when the next arrival is due. `None` when the run is over.
+    /// Waits for an idle connection, then returns the due time of the next arrival. `None` when the run is over.
     async fn next_due(&self) -> Option<Instant> {
         poll_fn(|context| {
             let state = &mut *self.0.borrow_mut();
@@ -148,7 +148,7 @@ impl Dispatch {
         self.0.borrow_mut().miss(turn, now);
     }
 
-    /// Adds the delays of missed requests, and of those that are due and unassigned at `now`, to `waits`, in
+    /// Adds the delays of missed requests, and of overdue requests without a connection at `now`, to `waits`, in
     /// nanoseconds.
     pub(crate) fn add_waits(&self, now: Instant, waits: &mut Histogram) {
         let state = self.0.borrow();
@@ -245,7 +245,7 @@ mod tests {
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
-    /// Runs one request per millisecond on `connections` connections, each of which is busy for the times of `busy`.
+    /// Runs one request per millisecond on `connections` connections; requests take the times of `busy`.
     /// Returns the connection of each request and when it was due and taken, in milliseconds since the start, and the
     /// number of missed requests.
     fn play(

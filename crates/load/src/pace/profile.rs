@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Requests per period over time. The final rate is above zero, so every request is due at some time.
+/// Requests per period over time. The final rate is above zero, so every request has a due time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {
     /// Nanoseconds of the period. A rate of one request per period produces one *unit* per nanosecond; `period` units
@@ -45,7 +45,7 @@ impl Segment {
         }
     }
 
-    /// Returns the first nanosecond by which `wanted` half units are due.
+    /// Returns the first nanosecond at which the profile has produced `wanted` half units.
     fn time_of(&self, wanted: u128) -> u64 {
         // The formula is off by rounding only; the loops below correct it.
         let (from, to, length) = (self.from as f64, self.to as f64, self.length as f64);
@@ -187,12 +187,12 @@ impl Profile {
         }
     }
 
-    /// Returns when request `number`, counted from 0, is due, in nanoseconds since the start.
+    /// Returns the due time of request `number`, counted from 0, in nanoseconds since the start.
     pub fn time_of(&self, number: u64) -> u64 {
         self.time_of_part(number, 0)
     }
 
-    /// Returns when `number` requests plus `part` billionths of one are due.
+    /// Returns the due time of `number` requests plus `part` billionths of one.
     pub(super) fn time_of_part(&self, number: u64, part: u64) -> u64 {
         let period = u128::from(self.period);
         let part = u128::from(part) * period / u128::from(SECOND);

@@ -36,10 +36,10 @@ pub(crate) struct Facts {
 pub struct Losses {
     /// Datagrams that were sent and did not reach their destination.
     pub lost: u64,
-    /// Those lost on the way to the target, if it reports what it received.
+    /// Datagrams lost on the way to the target, if it reports how many it received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub there: Option<u64>,
-    /// Those lost on the way back; see [`there`](Self::there).
+    /// Datagrams lost on the way back; see [`there`](Self::there).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back: Option<u64>,
     /// Counters that explain losses.

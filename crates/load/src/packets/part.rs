@@ -344,7 +344,7 @@ async fn report_seconds(part: Rc<Part>, messages: Sender<Message>) {
     }
 }
 
-/// Keeps a timer that is due soon, so that the engine notices when the thread was stalled and for how long.
+/// Keeps a short timer running, so that the engine notices when the thread was stalled and for how long.
 async fn keep_stall_timer(core: Core) {
     loop {
         core.sleep(STALL_CHECK_INTERVAL).await;

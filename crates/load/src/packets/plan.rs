@@ -178,7 +178,7 @@ impl Plan {
         }
     }
 
-    /// Returns the maximum of datagrams that a kernel counter may count as one packet: those of a message, or frames
+    /// Returns the maximum of datagrams that a kernel counter may count as one packet: segments of a message, or frames
     /// merged by the receiver (UDP_GRO, with the limit of UDP_SEGMENT).
     pub(crate) fn per_packet(&self) -> u64 {
         match self.options.departure {

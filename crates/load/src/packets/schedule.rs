@@ -71,7 +71,7 @@ impl Schedule {
             None => (most, now),
             Some(arrivals) => match self.take_due(&mut arrivals.borrow_mut(), now, most) {
                 Ok(due) => due,
-                // The run may end before the next datagram is due.
+                // The run may end before the next datagram's due time.
                 Err(Next::At(first)) => {
                     return Next::At(budget.end().map_or(first, |end| end.min(first)));
                 }

@@ -87,7 +87,7 @@ impl ConnectOptions {
         self.connect_to.as_ref().unwrap_or(&target.place)
     }
 
-    /// Resolves the address to connect to: one that the sources can reach.
+    /// Resolves the address to connect to. The source addresses must be able to reach it.
     ///
     /// # Errors
     /// If there is none.
@@ -98,7 +98,7 @@ impl ConnectOptions {
         Ok((address, lookup))
     }
 
-    /// Resolves the addresses for datagrams: at least one that the sources can reach.
+    /// Resolves the addresses for datagrams. The source addresses must be able to reach at least one.
     ///
     /// # Errors
     /// If there is none.

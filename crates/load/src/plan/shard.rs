@@ -2,7 +2,7 @@
 
 use crate::pace::arrivals::Share;
 
-/// Number of a generator among those of a distributed run.
+/// Number of a generator in a distributed run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shard {
     /// Number of the generator, from 0.

@@ -66,8 +66,8 @@ impl OutstandingRequests {
         }
     }
 
-    /// Starts a request of `lane` at `now`; returns its id. Ids of outstanding requests are not reused, and those of
-    /// lost requests only after one more round, since a late response would be taken for that of another request.
+    /// Starts a request of `lane` at `now`; returns its id. Ids of outstanding requests are not reused, and ids of lost
+    /// requests only after one more round, since a late response would be taken for the response to another request.
     pub(crate) fn begin(&mut self, lane: usize, now: Instant) -> u16 {
         loop {
             let id = self.next;

@@ -1,4 +1,4 @@
-//! Counters of journeys on one core, in addition to those of their requests.
+//! Counters of journeys on one core, in addition to the counters of their requests.
 
 use onrush_measure::histogram::Histogram;
 

@@ -1,6 +1,6 @@
 //! Batches response times before they go into the histograms. Between two requests the kernel evicts a histogram from
-//! the CPU's cache, so it is updated for many of them in a row. Responses with exactly the same times, such as those of
-//! pipelined requests received at once, share an entry.
+//! the CPU's cache, so it is updated for many of them in a row. Responses with exactly the same times, such as
+//! responses to pipelined requests received at once, share an entry.
 
 use super::limits::TIMES_HELD;
 use crate::record::times::{CountedTimes, ResponseTimes, Times};

@@ -4,7 +4,7 @@
 //! 192.0.2.1 - - [10/Oct/2026:13:55:36 +0000] "GET /a HTTP/1.1" 200 2326 "http://h/" "Mozilla/5.0"
 //! ```
 //!
-//! Such a log has neither fractions of seconds nor bodies. The requests of a second are spread evenly over it, and
+//! This format has neither fractions of seconds nor bodies. The requests of a second are spread evenly over it, and
 //! requests with unsafe methods are skipped and counted.
 
 use std::collections::HashMap;

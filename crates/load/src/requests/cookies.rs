@@ -1,5 +1,5 @@
 //! Cookies of one connection, which represents a user (RFC 6265, limited to one server). A cookie is returned with
-//! every request, whatever its path, until the server deletes it or it has expired.
+//! every request, regardless of its path, until the server deletes it or it has expired.
 
 use std::time::UNIX_EPOCH;
 

@@ -154,7 +154,7 @@ pub enum Verify {
     /// Only the length and the line end.
     #[default]
     No,
-    /// All bytes, which must be those of the key's value.
+    /// All bytes must equal the key's value.
     Yes,
 }
 

@@ -63,7 +63,7 @@ impl LiveView {
         self.seconds.back().map_or(0.0, |row| row.t)
     }
 
-    /// Progress of the run by time or by count, whichever is further.
+    /// Progress of the run: the larger of progress by time and by count.
     fn progress(&self) -> Option<f64> {
         let by_time = self.total_s.map(|total| self.elapsed_s() / total);
         let figures = &self.figures;

@@ -199,7 +199,7 @@ async fn drive(
     }
 }
 
-/// Keeps a timer that is due soon, so that a thread that was stopped or waited for a CPU can measure the delay.
+/// Keeps a short timer running, so that a thread that was stopped or waited for a CPU can measure the delay.
 async fn keep_timer_due(core: Core) {
     loop {
         core.sleep(STALL_CHECK_INTERVAL).await;

@@ -20,7 +20,7 @@ use server::{Delay, Observations, Server};
 
 /// Tolerance of a percentile, as a share of the expected value ...
 const ERROR_SHARE_MAX: f64 = 0.02;
-/// ... or as a time, whichever is more.
+/// ... or as a time; the larger one applies.
 const ERROR_MAX: Duration = Duration::from_micros(20);
 
 /// Share of a CPU taken by others that is visible in p99.9, the rarest percentile compared.
@@ -248,7 +248,7 @@ fn run_against(
     Ok((report, server.stop()))
 }
 
-/// Compares all percentiles with those of the delays plus the lateness of the server's timers and the round trip.
+/// Compares all percentiles with the delays' percentiles plus the lateness of the server's timers and the round trip.
 fn percentiles(
     case: &'static str,
     delay: Delay,

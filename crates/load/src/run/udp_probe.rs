@@ -1,4 +1,4 @@
-//! Checks before a run that a memcached server answers over UDP: there is no connect that could fail.
+//! Checks before a run that a memcached server responds over UDP, which has no connect that could fail.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, UdpSocket};

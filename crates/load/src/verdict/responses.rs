@@ -133,7 +133,7 @@ fn any_is_suspect(evidence: &Evidence, what: &str, count: u64, remedy: &str) -> 
     Some(judge(what, measured, bound, remedy))
 }
 
-/// The times of errors are included in those of all responses.
+/// Times of error responses are included in the times of all responses.
 pub(super) fn failed_responses(evidence: &Evidence) -> Option<Reason> {
     let share = evidence.failed_responses as f64 / evidence.responses.max(1) as f64;
     without_response(

@@ -188,7 +188,7 @@ impl Threshold {
         match self.metric {
             Metric::Rate => true,
             Metric::Counted(counted, _) => counted != CountMetric::Missed,
-            // Without received datagrams there are no times, so the condition is undecided, which is not a pass.
+            // Without received datagrams no times are recorded, so the condition is undecided, which is not a pass.
             Metric::Time(..) => false,
         }
     }

@@ -45,7 +45,7 @@ impl Dialer {
         }
     }
 
-    /// Waits until the connections that are due before the start are established or have failed.
+    /// Waits until all connections to be made before the start are established or have failed.
     pub(crate) async fn connected_before_start(&self) {
         if self.connecting_before_start.get() > 0 {
             self.connected_before_start.wait().await;
@@ -77,7 +77,7 @@ impl Dialer {
         }
     }
 
-    /// Marks one of the connections that are due before the start as ready.
+    /// Marks one of the connections to be made before the start as ready.
     pub(crate) fn ready(&self) {
         if self.plan.options.connecting == Connecting::AtStart {
             return;

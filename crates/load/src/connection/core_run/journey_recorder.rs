@@ -40,7 +40,7 @@ impl CoreRun {
         work.written = Instant::default();
     }
 
-    /// Records that the request is sent: a response is due from now on.
+    /// Records that the request is sent. From now on a response is pending.
     pub(crate) fn step_sends(
         &self,
         stream: &Transport,

@@ -1,5 +1,4 @@
-//! Provides the connections of a core with requests: when the next is due, whether the run still permits it, and which
-//! requests are outstanding.
+//! Provides the connections of a core with requests: due time of the next, limits of the run, and outstanding requests.
 
 mod outstanding;
 mod source;
@@ -224,7 +223,7 @@ impl Supply {
         self.note_waiting(work);
     }
 
-    /// Returns whether the request with this number on its connection is the last one that the connection may carry.
+    /// Returns whether the request with this number on its connection is the last request of the connection.
     pub(crate) fn is_last(&self, requests_of_connection: u64) -> LastRequest {
         if requests_of_connection >= self.per_connection {
             LastRequest::Yes

@@ -83,7 +83,7 @@ pub(crate) struct Untouched {
     pub(crate) sent: Instant,
 }
 
-/// Which requests of a connection a GOAWAY left unprocessed.
+/// Requests of a connection that a GOAWAY left unprocessed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum GoAwayScope {
     /// All: no response was received over the connection.

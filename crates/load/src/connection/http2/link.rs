@@ -29,8 +29,8 @@ pub(super) struct ConnectionSlot {
 }
 
 /// Returns the position of a new lane in the queue, given the times at which the queued requests were first sent: at
-/// the end, but a request that is sent again comes directly after those that were first sent before it. Otherwise, if
-/// each connection serves only a few requests, it could get an unserved stream again and again.
+/// the end, but a request that is sent again comes directly after the requests that were first sent before it.
+/// Otherwise, if each connection serves only a few requests, it could get an unserved stream again and again.
 fn queue_position(line: impl Iterator<Item = Option<Instant>>, sent: Option<Instant>) -> usize {
     match sent {
         None => line.count(),

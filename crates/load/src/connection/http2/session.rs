@@ -34,7 +34,7 @@ pub(super) struct Session {
     flushed: Instant,
     /// Whether the kernel has not accepted all of it.
     is_flushing: bool,
-    /// Whether a response is due, so that a deadline is set.
+    /// Whether a response is pending, so that a deadline is set.
     is_timed: bool,
     opened: u64,
     has_responded: bool,

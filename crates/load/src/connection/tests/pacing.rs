@@ -33,7 +33,7 @@ fn play_counted(
     ));
     let mut options = options("http://server/");
     change(&mut options);
-    // Requests are due in turns of this size.
+    // Requests start in turns of this size.
     let turn = options
         .pipeline
         .min(options.requests_per_connection.unwrap_or(u64::MAX));

@@ -69,8 +69,8 @@ fn section(lines: &[u8]) -> FieldSection {
     section
 }
 
-/// Returns the outcome of a response. Without `trailers`, the head ends the stream if there is no body; with a body the
-/// response is incomplete.
+/// Returns the outcome of a response. Without `trailers` and body, the head ends the stream (Trailers-Only in the gRPC
+/// protocol); with a body but without `trailers` the response is incomplete.
 fn outcome_of<'a>(
     status: u16,
     head: &FieldSection,

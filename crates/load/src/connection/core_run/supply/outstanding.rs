@@ -98,8 +98,8 @@ impl Supply {
         missed
     }
 
-    /// Calls `tell` with the delay, in nanoseconds, and the number of requests that are due at `now` and not sent by
-    /// connections with their own rate. For a block of requests the delay is the shortest.
+    /// Calls `tell` with the delay, in nanoseconds, and the number of requests overdue at `now`, for connections with
+    /// their own rate. For a block of requests the delay is the shortest.
     fn overdue(&self, now: Instant, mut tell: impl FnMut(u64, u64)) {
         let mut left = self.budget.get().left().unwrap_or(u64::MAX);
         for schedule in &self.schedules {

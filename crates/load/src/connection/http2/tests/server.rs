@@ -382,7 +382,7 @@ impl Serving {
         self.out.extend_from_slice(bytes);
     }
 
-    /// Sends data with END_STREAM, whatever the stream's state.
+    /// Sends data with END_STREAM in any state of the stream.
     fn stray(&mut self, stream: Stream) {
         self.stray_frame(0, 1, stream, b"ok");
     }
