@@ -77,7 +77,7 @@ impl Reader<'_> {
         };
         if file.journey.is_empty() {
             return Err(
-                "there are no journeys: expected a table [[journey]] with a name and steps"
+                "the file has no journeys: expected a table [[journey]] with a name and steps"
                     .to_owned(),
             );
         }
@@ -88,7 +88,7 @@ impl Reader<'_> {
             let name = named(table.name, "a journey")?;
             if journeys.iter().any(|journey| journey.name == name) {
                 return Err(format!(
-                    "two journeys are called {name:?}: give each its own name"
+                    "two journeys have the name {name:?}: give each its own name"
                 ));
             }
             if table.step.is_empty() {
@@ -110,7 +110,7 @@ impl Reader<'_> {
         };
         if self.requests.len() > STEPS_MAX {
             return Err(format!(
-                "{} steps are too many: expected {STEPS_MAX} at most, each has figures of its own",
+                "{} steps are too many: expected {STEPS_MAX} at most, including the setup",
                 self.requests.len()
             ));
         }
@@ -139,7 +139,7 @@ impl Reader<'_> {
             let step = step.map_err(|why| format!("{whose}, step {name:?}: {why}"))?;
             if is_first && step.think != Think::default() {
                 return Err(format!(
-                    "{whose}, step {name:?}: the first step begins when its user does: think stands at later ones, and -T pauses between journeys"
+                    "{whose}, step {name:?}: the first step cannot have think, since it starts when its user starts: use think in later steps, and -T for pauses between journeys"
                 ));
             }
             steps.push(step);
@@ -189,7 +189,7 @@ impl Reader<'_> {
     fn value(&mut self, name: &str) -> Result<usize, String> {
         if name.is_empty() || name == "counter" || name.contains([':', '{', '}']) {
             return Err(format!(
-                "take.{name}: this is no name for a value: expected one without colon and braces, and not counter"
+                "take.{name}: not a valid name for a value: expected one without colon and braces, and not counter"
             ));
         }
         if let Some(number) = self.values.iter().position(|value| value.name == name) {
@@ -226,7 +226,7 @@ impl Reader<'_> {
                 _ if is_general => {}
                 _ => {
                     return Err(format!(
-                        "it sends {{{{{name}}}}}, which no step before it takes: write take.{name} at an earlier one"
+                        "it sends {{{{{name}}}}}, which no earlier step takes: write take.{name} in an earlier step"
                     ));
                 }
             }
@@ -238,7 +238,7 @@ impl Reader<'_> {
         let (host, path) = resolve_url(self.target, &table.url)?;
         let body = match (table.body, table.body_file) {
             (Some(_), Some(_)) => {
-                return Err("body and body_file are two bodies: leave one of them out".to_owned());
+                return Err("body and body_file both give a body: leave one of them out".to_owned());
             }
             (Some(text), None) => Body::Text(text),
             (None, Some(file)) => {
@@ -254,7 +254,7 @@ impl Reader<'_> {
         for (name, value) in &table.headers {
             if name.eq_ignore_ascii_case("cookie") {
                 return Err(format!(
-                    "header {name:?}: a user sends back the cookies that it was given: leave it out"
+                    "header {name:?}: users send the cookies that they received: leave it out"
                 ));
             }
             for value in texts(value).map_err(|why| format!("header {name:?} {why}"))? {

@@ -186,7 +186,7 @@ impl Incoming {
             return Ok(false);
         };
         match head.status {
-            101 => return Err("switched to a protocol that was not asked for"),
+            101 => return Err("switched to a protocol that was not requested"),
             // 1xx is an interim response (RFC 9110 section 15.2).
             ..200 => return Ok(true),
             200.. => {}

@@ -166,7 +166,7 @@ pub(super) fn check_shard(Shard { index, count }: Shard) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "there is no part {index} of {count}: expected 0 to {}",
+        "part {index} of {count} is out of range: expected 0 to {}",
         count.saturating_sub(1)
     ))
 }
@@ -183,12 +183,12 @@ pub(super) fn check_pace(options: &Options) -> Result<(), String> {
     if let Pace::Open(ArrivalPlan::Bursts { size, every }) = &options.pace
         && (*size == 0 || every.is_zero())
     {
-        return Err("a burst has at least one request, and an interval above 0".to_owned());
+        return Err("a burst needs at least one request and an interval above 0".to_owned());
     }
     let is_open = matches!(options.pace, Pace::Open(_));
     if options.catch_up.is_some() && !is_open {
         return Err(
-            "--catch-up needs a rate (-R) over all connections: a closed loop cannot fall behind"
+            "--catch-up needs a rate (-R) over all connections: a closed loop has no schedule to catch up with"
                 .to_owned(),
         );
     }

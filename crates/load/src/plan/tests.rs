@@ -75,7 +75,7 @@ fn impossible_combinations_are_refused_with_their_reason() {
     refused("use -c 3 or more", |options| {
         options.shard = Shard { index: 2, count: 3 };
     });
-    refused("no part 3 of 3", |options| {
+    refused("part 3 of 3 is out of range", |options| {
         options.shard = Shard { index: 3, count: 3 };
     });
     refused("out of range", |options| options.connections = 0);

@@ -43,7 +43,7 @@ pub fn page(report: &Report) -> String {
     body.push_str("</div>\n");
     if report.requests == 0 {
         body.push_str(
-            "<p class=\"about\">There were no responses, so there are no charts of them.</p>\n",
+            "<p class=\"about\">No responses were received, so this report has no charts of response times.</p>\n",
         );
     }
     without_response(&mut body, report, times.as_ref(), &waits);

@@ -110,7 +110,7 @@ fn check_fields(fields: &[(String, String)]) -> Result<(), String> {
             "grpc-accept-encoding" if value != "identity" => {
                 return wrong("compressed messages are not supported: leave it out");
             }
-            "te" if value != "trailers" => return wrong("gRPC servers need trailers there"),
+            "te" if value != "trailers" => return wrong("gRPC servers require the value trailers"),
             _ => {}
         }
     }

@@ -199,7 +199,7 @@ fn type_error(line: &str) -> Option<String> {
     for (key, value) in keys {
         match key.as_str() {
             "method" | "url" | "body" | "body_file" if !is_text(value) && !value.is_null() => {
-                return wrong(key, value, "a text");
+                return wrong(key, value, "a string");
             }
             "weight"
                 if !value
@@ -232,7 +232,7 @@ fn type_error(line: &str) -> Option<String> {
                     }
                     let body = expect.get("body").filter(|value| !is_text(value));
                     if let Some(value) = body {
-                        return wrong("body in expect", value, "a text");
+                        return wrong("body in expect", value, "a string");
                     }
                 }
                 _ => return wrong(key, value, "an object such as {\"status\": 200}"),
@@ -256,7 +256,7 @@ fn kind(value: &Value) -> String {
         Value::Null => "null".to_owned(),
         Value::Bool(truth) => truth.to_string(),
         Value::Number(number) => format!("the number {number}"),
-        Value::String(_) => "a text".to_owned(),
+        Value::String(_) => "a string".to_owned(),
         Value::Array(_) => "a list".to_owned(),
         Value::Object(_) => "an object".to_owned(),
     }
@@ -339,12 +339,12 @@ mod tests {
                 r#"{"url": "/", "weight": "3"}"#,
                 [
                     "r.jsonl:1:26: ",
-                    "weight is a text: expected a whole number",
+                    "weight is a string: expected a whole number",
                 ],
             ),
             (
                 "{\"url\": \"/\"}\n{\"url\": 5}",
-                ["r.jsonl:2:9: ", "url is the number 5: expected a text"],
+                ["r.jsonl:2:9: ", "url is the number 5: expected a string"],
             ),
             (
                 r#"{"url": "/", "headers": {"A": 1}}"#,

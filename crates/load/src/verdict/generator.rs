@@ -23,7 +23,7 @@ pub(super) fn start(evidence: &Evidence) -> Option<Reason> {
     let late = evidence.start_late_s?;
     (late > START_LATE_MAX.as_secs_f64()).then(|| {
         suspect(
-            "the run started after the time that was set",
+            "the run started after its scheduled time (--start-at)",
             format!("{late:.3} s"),
             format!("at most {} ms", START_LATE_MAX.as_millis()),
             "its connections were not opened in time: set --start-at further ahead, and check what delays the \

@@ -36,7 +36,7 @@ pub(super) fn no_response(evidence: &Evidence) -> Option<Reason> {
                 units::count(evidence.unfinished)
             ),
             "at least one".to_owned(),
-            "there is no result: test the target manually (over HTTP with curl -v), and check its log",
+            "the run has no result: test the target manually (over HTTP with curl -v), and check its log",
         )
     })
 }

@@ -84,7 +84,7 @@ pub(super) fn named(name: String, whose: &str) -> Result<String, String> {
     match is_fit {
         true => Ok(name),
         false => Err(format!(
-            "{name:?} is no name for {whose}: expected 1 to {LENGTH_MAX} characters on one line"
+            "{name:?} is not a valid name for {whose}: expected 1 to {LENGTH_MAX} characters on one line"
         )),
     }
 }
@@ -104,7 +104,7 @@ pub(super) fn source(table: &TakeTable) -> Result<Source, String> {
         (None, None, Some(text), None) => pointer(text).map(Source::Json),
         (None, None, None, Some(text)) => regex(text).map(Source::Regex),
         _ => Err(
-            "expected one place: header = \"NAME\", cookie = \"NAME\", json = \"/POINTER\" or regex = \"EXPRESSION\""
+            "expected one of header = \"NAME\", cookie = \"NAME\", json = \"/POINTER\" or regex = \"EXPRESSION\""
                 .to_owned(),
         ),
     }
@@ -132,17 +132,17 @@ fn test(table: &CheckTable) -> Result<Test, String> {
             Ok(Test::Status(statuses.collect::<Result<_, _>>()?))
         }
         (Some(_), None, None, _) => Err(
-            "a status has no equals, contains or matches: write status = 200, \"2xx\" or a list of them"
+            "a check of a status has no equals, contains or matches: write status = 200, \"2xx\" or a list of them"
                 .to_owned(),
         ),
         (None, Some(name), None, condition) => Ok(Test::Header(name.clone(), condition)),
         (None, None, Some(text), condition) => Ok(Test::Json(pointer(text)?, condition)),
         (None, None, None, Condition::Exists) => Err(
-            "there is nothing to check: expected status, header or json, or of the body equals, contains or matches"
+            "nothing to check: expected status, header or json, or for the body equals, contains or matches"
                 .to_owned(),
         ),
         (None, None, None, condition) => Ok(Test::Body(condition)),
-        _ => Err("status, header and json are checks of their own: leave all but one out".to_owned()),
+        _ => Err("status, header and json need separate checks: leave all but one out".to_owned()),
     }
 }
 
@@ -151,12 +151,12 @@ fn condition(table: &CheckTable) -> Result<Condition, String> {
         (None, None, None) => Ok(Condition::Exists),
         (Some(value), None, None) => {
             if is_dated(value) {
-                return Err("equals is a date: write it as a text".to_owned());
+                return Err("equals is a date: write it in quotes".to_owned());
             }
             let value = serde_json::to_value(value);
             let value = value.map_err(|error| format!("equals cannot be compared: {error}"))?;
             if table.json.is_none() && !value.is_string() {
-                return Err("equals is compared with text here: write it in quotes".to_owned());
+                return Err("equals is compared with a string here: write it in quotes".to_owned());
             }
             Ok(Condition::Equals(value))
         }
@@ -165,8 +165,7 @@ fn condition(table: &CheckTable) -> Result<Condition, String> {
         ))),
         (None, None, Some(text)) => regex(text).map(Condition::Matches),
         _ => Err(
-            "equals, contains and matches are checks of their own: leave all but one out"
-                .to_owned(),
+            "equals, contains and matches need separate checks: leave all but one out".to_owned(),
         ),
     }
 }
@@ -202,7 +201,7 @@ pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
         | Value::Boolean(_)
         | Value::Datetime(_)
         | Value::Table(_) => Err(format!(
-            "is {}: expected a text, or a list of them",
+            "is {}: expected a string or an integer, or a list of them",
             value.type_str()
         )),
     }
@@ -216,7 +215,7 @@ fn pointer(text: &str) -> Result<String, String> {
     match is_right {
         true => Ok(text.to_owned()),
         false => Err(format!(
-            "{text:?} is no JSON pointer (RFC 6901): expected one such as /items/0/id, with ~0 for ~ and ~1 for / in a name"
+            "{text:?} is not a JSON pointer (RFC 6901): expected one such as /items/0/id, with ~0 for ~ and ~1 for / in a name"
         )),
     }
 }
@@ -228,7 +227,7 @@ fn regex(text: &str) -> Result<Regex, String> {
         let error = error.to_string();
         let why = error.lines().last().unwrap_or_default();
         format!(
-            "{text:?} is no regular expression: {}",
+            "{text:?} is not a regular expression: {}",
             why.trim_start_matches("error: ")
         )
     })

@@ -100,7 +100,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "[[journey]]\nname = \"look\"",
             "[[journey]]\nname = \"buy\"",
-            "two journeys are called \"buy\"",
+            "two journeys have the name \"buy\"",
         ),
         (
             "name = \"item\"",
@@ -110,12 +110,12 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "/items/{{token}}",
             "/items/{{tokne}}",
-            "sends {{tokne}}, which no step before it takes: write take.tokne",
+            "sends {{tokne}}, which no earlier step takes: write take.tokne",
         ),
         (
             "{{user}}",
             "{{token}}",
-            "step \"login\": it sends {{token}}, which no step before it takes",
+            "step \"login\": it sends {{token}}, which no earlier step takes",
         ),
         (
             "100ms-1.5s",
@@ -127,25 +127,25 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "redirects = 2",
             "think = \"1s\"",
-            "the first step begins when its user does",
+            "the first step cannot have think",
         ),
         (
             "json = \"/token\"",
             "json = \"token\"",
-            "take.token: \"token\" is no JSON pointer",
+            "take.token: \"token\" is not a JSON pointer",
         ),
-        ("json = \"/token\"", "json = \"/a~2\"", "no JSON pointer"),
+        ("json = \"/token\"", "json = \"/a~2\"", "not a JSON pointer"),
         (
             "json = \"/token\"",
             "regex = \"(\"",
-            "\"(\" is no regular expression: unclosed group",
+            "\"(\" is not a regular expression: unclosed group",
         ),
         (
             "json = \"/token\"",
             "json = \"/token\", cookie = \"x\"",
-            "expected one place",
+            "expected one of header",
         ),
-        ("take.token", "take.counter", "this is no name for a value"),
+        ("take.token", "take.counter", "not a valid name for a value"),
         (
             "status = [200, \"3xx\"]",
             "status = 99",
@@ -155,12 +155,12 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "status = [200, \"3xx\"]",
             "status = 200, equals = \"a\"",
-            "a status has no equals",
+            "a check of a status has no equals",
         ),
         (
             "status = [200, \"3xx\"],",
             "",
-            "check \"in\": there is nothing to check",
+            "check \"in\": nothing to check",
         ),
         ("matches = \"a+\"", "equals = 5", "write it in quotes"),
         (
@@ -176,7 +176,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "Accept = [\"a\", \"b\"]",
             "Cookie = \"a=b\"",
-            "sends back the cookies",
+            "users send the cookies",
         ),
         (
             "Accept = [\"a\", \"b\"]",
@@ -187,14 +187,18 @@ fn what_is_wrong_is_said_with_its_place() {
         (
             "url = \"/\"",
             "url = \"/\"\nbody = \"a\"\nbody_file = \"b\"",
-            "two bodies",
+            "both give a body",
         ),
         (
             "url = \"/\"",
             "url = \"/\"\nbody_file = \"absent\"",
             "dir/absent",
         ),
-        ("name = \"home\"", "name = \" \"", "is no name for a step"),
+        (
+            "name = \"home\"",
+            "name = \" \"",
+            "is not a valid name for a step",
+        ),
         ("weight = 3", "weight = 0", "dir/shop.toml:10:10:"),
     ] {
         let text = SHOP.replacen(from, to, 1);
@@ -204,7 +208,7 @@ fn what_is_wrong_is_said_with_its_place() {
         assert!(error.contains(expected), "{to}: {error}");
     }
     let empty = read("").unwrap_err();
-    assert!(empty.contains("there are no journeys"), "{empty}");
+    assert!(empty.contains("the file has no journeys"), "{empty}");
     let without = read("[[journey]]\nname = \"a\"").unwrap_err();
     assert!(without.contains("journey \"a\" has no steps"), "{without}");
 }

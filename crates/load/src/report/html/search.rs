@@ -74,7 +74,7 @@ fn chart(trials: &[Trial]) -> Option<String> {
         title: "Latency against rate".into(),
         description: format!("{} percentiles at up to {}", lines.len(), units::rate(last)),
         x: Axis {
-            label: "requests per second asked for".into(),
+            label: "requested rate per second".into(),
             scale: Scale::Linear(0.0, ticks.last().copied()?),
             ticks: ticks
                 .into_iter()
@@ -153,7 +153,7 @@ fn table(body: &mut String, trials: &[Trial]) {
     let _ = write!(
         body,
         "<section>\n<h2>Trials</h2>\n<div class=\"scroll\" role=\"region\" aria-label=\"trials\" tabindex=\"0\"><table class=\"figures numbered\"><thead><tr><th scope=\"col\"></th>\
-         <th scope=\"col\">asked for /s</th><th scope=\"col\">responses /s</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th>\
+         <th scope=\"col\">requested /s</th><th scope=\"col\">responses /s</th><th scope=\"col\">p50</th><th scope=\"col\">p99</th>\
          <th scope=\"col\">p99.9</th><th scope=\"col\">condition</th><th scope=\"col\"></th></tr></thead><tbody>{rows}</tbody></table></div>\n</section>\n"
     );
 }

@@ -51,7 +51,7 @@ impl Descriptors {
         let pool = DescriptorPool::decode(bytes).map_err(|error| no_set(&error))?;
         if pool.services().len() == 0 {
             return Err(format!(
-                "there is no service in this descriptor set: expected one made by {PROTOC_COMMAND} from a file with a service"
+                "this descriptor set has no services: expected one made by {PROTOC_COMMAND} from a file with a service"
             ));
         }
         Ok(Descriptors(pool))

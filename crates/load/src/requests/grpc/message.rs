@@ -64,7 +64,7 @@ impl Unary {
     /// The missing part.
     pub(crate) fn end(&self) -> Result<(), &'static str> {
         match (usize::from(self.prefix_bytes), self.left) {
-            (0, _) => Err("the status is OK but there is no message"),
+            (0, _) => Err("the status is OK, but the message is missing"),
             (PREFIX_BYTES, 0) => Ok(()),
             (PREFIX_BYTES, _) => Err("the message is shorter than its length field"),
             _ => Err("the body ends within the prefix of a message"),

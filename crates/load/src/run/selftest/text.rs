@@ -32,7 +32,7 @@ impl fmt::Display for SelfTest {
         let wrong = self.checks.iter().filter(|check| !check.is_right()).count();
         writeln!(
             out,
-            "\n{} of {} figures right; times in microseconds, right within {:.0} % or {} us",
+            "\n{} of {} figures correct; times in microseconds, tolerance {:.0} % or {} us",
             self.checks.len() - wrong,
             self.checks.len(),
             ERROR_SHARE_MAX * 100.0,
@@ -68,7 +68,7 @@ fn write_host(host: &Host, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     match (cpu(0), cpu(1)) {
         (Some(generator), Some(server)) => writeln!(
             out,
-            "threads       poll busily: the generator on CPU {generator}, the server on CPU {server}"
+            "threads       busy polling: the generator on CPU {generator}, the server on CPU {server}"
         )?,
         _ => writeln!(
             out,

@@ -42,9 +42,7 @@ const METRICS: &str = "p50 to p99.9999, mean, min or max, with service., send_la
 impl Metric {
     pub(super) fn parse(name: &str) -> Result<Metric, String> {
         if name.is_empty() {
-            return Err(format!(
-                "there is no metric before the comparison: {METRICS}"
-            ));
+            return Err(format!("no metric before the comparison: use {METRICS}"));
         }
         let unknown = || format!("{name} is not a metric: use {METRICS}");
         let counted = |counted| Ok(Metric::Counted(counted, Unit::Number));

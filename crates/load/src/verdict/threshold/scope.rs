@@ -85,7 +85,7 @@ impl Scope {
             let known: Vec<String> = known.collect();
             return Err(match known.len() {
                 0 => format!(
-                    "{self} does not exist, because there are no journeys: give them with --journeys FILE"
+                    "{self} does not exist, because the load has no journeys: pass --journeys FILE"
                 ),
                 _ => format!(
                     "{self} is not among the journeys and their steps: {}",
@@ -158,7 +158,7 @@ mod tests {
             );
         }
         let found = scope("journey:buy").find(&[]);
-        assert!(found.is_err_and(|why| why.contains("there are no journeys")));
+        assert!(found.is_err_and(|why| why.contains("the load has no journeys")));
         for text in [
             "",
             "login",

@@ -165,7 +165,10 @@ fn invalid_grpc_responses_are_refused() {
             Answer::Fields(GZIP, Some((&[MESSAGE], OK))),
             "grpc-encoding",
         ),
-        (Answer::Fields(HEAD, Some((&[], OK))), "there is no message"),
+        (
+            Answer::Fields(HEAD, Some((&[], OK))),
+            "the message is missing",
+        ),
         (
             Answer::Fields(HEAD, Some((&[b"\0\0\0"], OK))),
             "within the prefix",
