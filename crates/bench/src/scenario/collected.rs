@@ -1,45 +1,45 @@
-//! Metrics that come from what the kernel counts, by the names they have in experiment files and results.
+//! Metrics from counters of the kernel, by their names in experiment files and results.
 
 use super::nature::{Nature, Unit};
 use super::role::Role;
 
-/// One number per trial that the collectors gave. A trial without them has none.
+/// One number per trial, measured by a collector. A trial without these counters has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Collected {
     /// `ROLE.NAME`.
     OfRole(Role, OfRole),
-    /// `machine.NAME`: of all CPUs of the host of the role under test.
+    /// `machine.NAME`: all CPUs of the host of the role under test.
     OfMachine(OfMachine),
-    /// `packets_per_request`: of all interfaces of the host of the role under test.
+    /// `packets_per_request`: all interfaces of the host of the role under test.
     Packets,
     /// `packets_per_request.INTERFACE`.
     PacketsOf(String),
-    /// `context_switches_per_request`: of the whole machine.
+    /// `context_switches_per_request`: the whole machine.
     ContextSwitches,
-    /// `tcp.RetransSegs` and the like.
+    /// `tcp.RetransSegs` and other events.
     Count(Event),
-    /// `collector.cpu_share`: share of one CPU that the measuring itself used.
+    /// `collector.cpu_share`: share of one CPU used by the measurement itself.
     CollectorShare,
 }
 
-/// What is collected of a role.
+/// Metric of one role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfRole {
     /// User time of its processes per request.
     User,
     /// System time of its processes per request.
     System,
-    /// Time of packets and other interrupts on its CPUs per request.
+    /// Softirq and hardware interrupt time on its CPUs per request.
     Softirq,
-    /// Requests for each second of CPU time that it used.
+    /// Requests per second of CPU time used.
     RatePerCpuUsed,
-    /// Requests per second for each CPU that it was given.
+    /// Requests per second per assigned CPU.
     RatePerCpuGiven,
-    /// Time for which its threads waited for a CPU, per request.
+    /// Time its threads waited for a CPU, per request.
     Wait,
-    /// How often a thread of it gave up the CPU, per request.
+    /// Voluntary context switches of its threads per request.
     VoluntarySwitches,
-    /// How often the CPU was taken from one, per request.
+    /// Involuntary context switches of its threads per request.
     InvoluntarySwitches,
 }
 
@@ -82,14 +82,14 @@ impl OfRole {
     }
 }
 
-/// What is collected of a whole machine, per request.
+/// Metric of all CPUs of a machine, per request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OfMachine {
     /// User time.
     User,
     /// System time.
     System,
-    /// Time of packets and other interrupts.
+    /// Softirq and hardware interrupt time.
     Softirq,
 }
 
@@ -105,18 +105,18 @@ impl OfMachine {
     }
 }
 
-/// What is counted in a window, by the name of the kernel's counter.
+/// Event counted in a window, named like the kernel's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Segments that were sent again.
+    /// Retransmitted segments.
     Retransmitted,
-    /// Connections that met a full queue of their listener.
+    /// Connections that arrived at a full accept queue.
     ListenOverflow,
-    /// Connections that their listener dropped.
+    /// Connections dropped by a listener.
     ListenDrop,
-    /// Packets that met a full backlog of a CPU.
+    /// Packets dropped because the backlog of a CPU was full.
     SoftnetDropped,
-    /// Times that a CPU ended a round of packets with some left.
+    /// Times that a CPU ended a round of packet processing with packets left.
     SoftnetTimeSqueeze,
 }
 
@@ -129,7 +129,7 @@ impl Event {
         Event::SoftnetTimeSqueeze,
     ];
 
-    /// Subject and measure in the totals of a trial; those of softnet are a sum over CPUs.
+    /// Name in the totals of a trial, as `subject.counter`; the counters of softnet are sums over CPUs.
     fn name(self) -> &'static str {
         match self {
             Event::Retransmitted => "tcp.RetransSegs",
@@ -157,7 +157,7 @@ const COLLECTOR_SHARE: &str = "collector.cpu_share";
 const MACHINE: &str = "machine";
 
 impl Collected {
-    /// Reads the name used in files; `None` when nothing is collected by this name.
+    /// Parses the name used in files; `None` if no such metric is collected.
     pub(super) fn parse(text: &str) -> Option<Collected> {
         let plain = [
             Collected::Packets,
@@ -179,7 +179,7 @@ impl Collected {
         Some(Collected::OfRole(role, of_role))
     }
 
-    /// The role that it is about, where it is about one.
+    /// The role of the metric, if it belongs to one.
     pub(super) fn role(&self) -> Option<Role> {
         match self {
             Collected::OfRole(role, _) => Some(*role),
@@ -205,7 +205,7 @@ impl Collected {
         }
     }
 
-    /// The words used in reports.
+    /// The name used in reports.
     pub(super) fn title(&self) -> String {
         match self {
             Collected::OfRole(role, of) => format!("{} {}", role.name(), of.title()),
@@ -218,7 +218,7 @@ impl Collected {
         }
     }
 
-    /// What kind of number it is.
+    /// Kind of number, which determines what invalidates it.
     pub(super) fn nature(&self) -> Nature {
         match self {
             Collected::OfRole(_, OfRole::RatePerCpuGiven) => Nature::Rate,
@@ -231,7 +231,7 @@ impl Collected {
         }
     }
 
-    /// Whether more of it is better.
+    /// Whether higher is better.
     pub(super) fn is_better_high(&self) -> bool {
         matches!(
             self,
@@ -239,7 +239,6 @@ impl Collected {
         )
     }
 
-    /// The unit of its values.
     pub(super) fn unit(&self) -> Unit {
         match self {
             Collected::OfRole(_, of) => match of {

@@ -1,4 +1,4 @@
-//! What an experiment is, once it was read and checked.
+//! A checked experiment and its parts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,42 +19,42 @@ use super::template::is_named;
 pub struct Experiment {
     /// Short name, used for the output directory.
     pub name: String,
-    /// What the experiment asks, for the head of the report.
+    /// Introduction of the report: the question that the experiment answers.
     pub about: String,
-    /// How often every variant is measured; at most so often, where `budget` or `precision` ends it.
+    /// Number of rounds; the maximum if `budget` or `precision` is set.
     pub rounds: u32,
-    /// The time that all rounds together may take: a round begins only if it will end within it. The first one always
-    /// does.
+    /// Maximum time of all rounds together: a round begins only if it is expected to end in time. The first one always
+    /// begins.
     pub budget: Option<Duration>,
-    /// How closely figures have to be known, as a share of their value, for no further round to be made.
+    /// Stop when every figure is known within this share of its value, or is known to be on one side of its target.
     pub precision: Option<f64>,
     /// The order of the trials of a round.
     pub order: Order,
-    /// Load before each window that is not counted.
+    /// Load before each window, not measured.
     pub warm_up: WarmUp,
-    /// The window that is counted.
+    /// Length of the measured window.
     pub measure: Duration,
-    /// What `--quick` makes of the three above.
+    /// Rounds and windows for `--quick`.
     pub quick: Quick,
-    /// The number of CPUs each role gets at most; `None` shares out all of them.
+    /// Maximum number of CPUs per role; `None` distributes all CPUs.
     pub cpus_per_role: Option<usize>,
-    /// How many CPUs the values of the chosen scale are for, where it gives them.
+    /// Number of CPUs that the values of the chosen scale are meant for.
     pub cpus: Option<usize>,
-    /// Whether a CPU profile is made of each role, which costs the roles some of their time.
+    /// Whether to take a CPU profile of each role, which costs the roles some CPU time.
     pub profile: bool,
     /// Programs by name.
     pub programs: BTreeMap<String, Program>,
-    /// What is measured, in file order; a work that is swept is one for each of its points, one behind the other.
+    /// Works in file order. A sweep becomes one work per point, one after the other.
     pub works: Vec<Work>,
-    /// The directory of the experiment file, for `{experiment_dir}`.
+    /// Directory of the experiment file, for `{experiment_dir}`.
     pub directory: PathBuf,
-    /// The text it was read from.
+    /// Text of the experiment file.
     pub source: String,
 }
 
 impl Experiment {
-    /// A warning where this machine has fewer CPUs than the values of the scale are for; roles on other machines have
-    /// theirs.
+    /// Returns a warning if this machine has fewer CPUs than the values of the scale are meant for, and a work runs on
+    /// it.
     pub fn too_few_cpus(&self, cpus: usize) -> Option<String> {
         let wanted = self.cpus.filter(|wanted| *wanted > cpus)?;
         let runs_here = |work: &Work| work.variants.iter().any(|variant| variant.remote.is_none());
@@ -66,7 +66,7 @@ impl Experiment {
         })
     }
 
-    /// Takes the rounds and windows of `--quick`.
+    /// Applies `--quick`.
     pub fn hurry(&mut self) {
         self.rounds = self.quick.rounds;
         self.warm_up = WarmUp::Fixed(self.quick.warm_up);
@@ -75,54 +75,54 @@ impl Experiment {
         self.measure = self.quick.measure;
     }
 
-    /// How long a trial takes, until some have shown it: starting and stopping its programs is guessed.
+    /// Estimated duration of a trial, until some have been measured. Starting and stopping its programs is a guess.
     pub fn trial_length(&self) -> Duration {
         const OVERHEAD_GUESS: Duration = Duration::from_millis(700);
         self.warm_up.longest() + self.measure + OVERHEAD_GUESS
     }
 }
 
-/// The order of the trials of a round.
+/// Order of the trials of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Another one in each round; see [`crate::schedule`].
+    /// A different order in each round; see [`crate::schedule`].
     Shuffled,
-    /// That of the file in each round.
+    /// The order of the file.
     File,
 }
 
-/// What is read while a window is open.
+/// Whether counters are sampled during a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Collect {
-    /// Each second, and clients more often.
+    /// Samples counters every second.
     #[default]
     On,
-    /// Nothing: counters are read when it begins and when it ends, which CPU time per request takes.
+    /// No samples: counters are read only at the start and the end of the window, as CPU time per request requires.
     Off,
 }
 
 /// Whether roles have CPUs of their own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// As far as there are enough.
+    /// As far as there are enough CPUs.
     #[default]
     Apart,
-    /// All roles have the same ones: what a chain does on one CPU, or on a few.
+    /// All roles share the same CPUs, to measure a chain on one CPU or on a few.
     Together,
 }
 
 /// Load before a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WarmUp {
-    /// For so long; none when it is zero.
+    /// A fixed duration; zero disables the warm-up.
     Fixed(Duration),
-    /// Second by second until the rate does not change any more, and for so long at most.
+    /// Until the rate, measured each second, is steady; at most this long.
     UntilSteady(Duration),
 }
 
 impl WarmUp {
-    /// The longest that it takes.
+    /// The maximum duration.
     pub fn longest(self) -> Duration {
         match self {
             WarmUp::Fixed(length) | WarmUp::UntilSteady(length) => length,
@@ -130,7 +130,7 @@ impl WarmUp {
     }
 }
 
-/// Rounds and windows of a smoke check.
+/// Rounds and windows of `--quick`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quick {
     /// See [`Experiment::rounds`].
@@ -148,22 +148,22 @@ pub struct Program {
     pub name: String,
     /// How it is started.
     pub launch: Launch,
-    /// The Debian package it comes from, named when it is missing.
+    /// The Debian package that contains it, for the hint if it is missing.
     pub package: Option<String>,
-    /// What to do when it is missing and no package has it.
+    /// Hint if it is missing; replaces the one about `package`.
     pub hint: Option<String>,
     /// The command that prints its version.
     pub version: Option<Vec<String>>,
-    /// Files written into the program's directory before it starts: name -> template.
+    /// Files to write into the program's directory before it starts: name -> template.
     pub files: BTreeMap<String, String>,
-    /// Files of a given size written there: name -> bytes.
+    /// Files of a given size to create there: name -> bytes.
     pub sized_files: BTreeMap<String, u64>,
-    /// How what a client measured is read.
+    /// Format of a client's report.
     pub results: Results,
 }
 
 impl Program {
-    /// The texts in which `{name}` is filled in: arguments, and files.
+    /// All templates: arguments and file contents.
     pub fn templates(&self) -> impl Iterator<Item = &String> {
         let arguments = match &self.launch {
             Launch::Onrush(arguments) | Launch::Command(arguments) => arguments.as_slice(),
@@ -172,7 +172,7 @@ impl Program {
         arguments.iter().chain(self.files.values())
     }
 
-    /// Whether one of them names a value.
+    /// Whether a template contains `{value}`.
     pub fn names(&self, value: &str) -> bool {
         self.templates().any(|text| is_named(text, value))
     }
@@ -190,36 +190,36 @@ pub enum Launch {
     Onrush(Vec<String>),
     /// Any command line (templates).
     Command(Vec<String>),
-    /// No program: connections that ask once and then stay open, held by the experiment itself.
+    /// No program: bench itself opens this many connections, sends one request on each and keeps them open.
     Idle(u32),
 }
 
-/// One thing that is measured.
+/// One work at one point of its sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Work {
-    /// Its name; with its point unique in the experiment.
+    /// Name; unique in the experiment together with the point.
     pub name: String,
-    /// The point of its sweep.
+    /// Point of the sweep.
     pub point: Point,
-    /// Whether its points are steps of a road, each one change behind the one before.
+    /// Whether the points are steps, each with one change from the previous one.
     pub is_road: bool,
-    /// Swept parameters whose values are names although they look like numbers.
+    /// Swept parameters whose values are labels although they look like numbers.
     pub labels: Vec<String>,
     /// One or two sentences for the report.
     pub about: String,
-    /// The role whose cost is the question, when it is not the one [`Work::under_test`] takes by itself.
+    /// The role under test, if the file sets it.
     pub under_test: Option<Role>,
     /// For `{connections}`.
     pub connections: u32,
     /// For `{rate}`.
     pub rate: Option<Rate>,
-    /// The number of CPUs each role gets at most, where it differs from that of the experiment.
+    /// Maximum number of CPUs per role, if it differs from the experiment's.
     pub cpus_per_role: Option<usize>,
     /// Whether roles have CPUs of their own.
     pub sharing: Sharing,
-    /// Who does it, in file order.
+    /// Variants in file order.
     pub variants: Vec<Variant>,
-    /// What is compared, in file order.
+    /// Figures in file order.
     pub figures: Vec<Figure>,
 }
 
@@ -229,7 +229,7 @@ impl Work {
         title(&self.name, &self.point)
     }
 
-    /// The role whose cost is the question: what the file says, else the proxy, else the server.
+    /// The role under test: the one set in the file, otherwise the proxy, otherwise the server.
     pub fn under_test(&self, variant: &Variant) -> Role {
         let by_itself = if variant.roles.contains_key(&Role::Proxy) {
             Role::Proxy
@@ -240,7 +240,7 @@ impl Work {
     }
 }
 
-/// The name of a work with its point.
+/// Name of a work with its point.
 pub fn title(name: &str, point: &Point) -> String {
     if point.is_empty() {
         return name.to_owned();
@@ -248,79 +248,80 @@ pub fn title(name: &str, point: &Point) -> String {
     format!("{name} · {point}")
 }
 
-/// Requests per second a paced client is told to make.
+/// Target rate of a client, in requests per second.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Rate {
-    /// This many.
+    /// A fixed rate.
     Fixed(f64),
-    /// A share of the median rate that an earlier work reached.
+    /// A share of the median rate of an earlier work.
     Share {
         /// 0 to 1.
         share: f64,
         /// The earlier work.
         work: String,
-        /// The point of it that has the values of this one.
+        /// The point of that work with the same values as this one.
         point: Point,
-        /// Its variant.
+        /// The variant of that work.
         variant: String,
     },
 }
 
-/// One way to do a work.
+/// One of the alternatives that a work compares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
     /// Its name, unique in the work.
     pub name: String,
-    /// The program of each role that takes part.
+    /// Program of each role.
     pub roles: BTreeMap<Role, String>,
-    /// The network namespaces in which these run; `None` is this machine as it is, or [`Variant::remote`].
+    /// Network namespaces of the roles; `None` if they run on this machine without namespaces, or on
+    /// [`Variant::remote`].
     pub network: Option<Network>,
-    /// The other machines on which these run.
+    /// Other machines that the roles run on.
     pub remote: Option<Remote>,
-    /// What is read while its windows are open.
+    /// Whether counters are sampled during its windows.
     pub collect: Collect,
     /// Values for templates.
     pub set: BTreeMap<String, String>,
-    /// Whether `compare` and `history` judge it (true) or take it as a reference; `None`: judged where our own binary has
-    /// the role under test.
+    /// Whether `compare` and `history` judge this variant (true) or use it as a reference (false). `None`: judged if
+    /// our own binary has the role under test.
     pub subject: Option<bool>,
 }
 
-/// One comparison, or one number with a target.
+/// A comparison of variants, or a value with a target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// What is compared.
+    /// The metric to compare.
     pub metric: Metric,
-    /// The variants that are judged, one line of the table each.
+    /// The judged variants, one line of the table each.
     pub ours: Vec<String>,
-    /// The variant they are divided by; without one the number itself is judged.
+    /// The variant to divide by; `None` judges the value itself.
     pub theirs: Option<String>,
-    /// What is compared of these variants is how far they are above another one, round by round: what TLS adds, or a
-    /// proxy.
+    /// Variant -> baseline variant. For these variants the difference to the baseline in each round is compared, such
+    /// as the cost of TLS or of a proxy.
     pub above: BTreeMap<String, String>,
     /// The target.
     pub bound: Option<Bound>,
-    /// Whether both sides may send different responses.
+    /// Whether the two sides may send different responses.
     pub responses: ResponsesMay,
 }
 
 /// Whether the two sides of a figure may send responses of different status or size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ResponsesMay {
-    /// A ratio between different responses is invalid.
+    /// No: a ratio between different responses is invalid.
     #[default]
     NotDiffer,
-    /// The difference is what the figure is about.
+    /// Yes: the figure compares different responses on purpose.
     Differ,
 }
 
-/// A target.
+/// Target of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Reached when the value is this or less.
+    /// Reached at this value or below.
     AtMost(f64),
-    /// Reached when the value is this or more.
+    /// Reached at this value or above.
     AtLeast(f64),
 }
 

@@ -1,4 +1,4 @@
-//! What can be compared, by the name it has in experiment files and results.
+//! Metrics that figures compare, by their names in experiment files and results.
 
 use super::collected::Collected;
 use super::nature::{Nature, Unit};
@@ -18,23 +18,23 @@ pub enum Metric {
     LatencyMean,
     /// `latency.pN`, such as `latency.p99.9`.
     Latency(Percentile),
-    /// `control.latency.mean`: of the control client.
+    /// `control.latency.mean`: mean latency of the control client.
     ControlLatencyMean,
     /// `control.latency.pN`.
     ControlLatency(Percentile),
-    /// What the kernel counted beside the load.
+    /// A counter of the kernel, per trial.
     Collected(Collected),
 }
 
-/// A percentile as it is written: the text is the key in results, the number places it on an axis.
+/// A percentile as written in the file: the text is the key in results, its number the position on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Percentile {
-    /// `99.9`.
+    /// For example `99.9`.
     pub text: String,
 }
 
 impl Metric {
-    /// Reads the name used in files; `None` when there is no such metric.
+    /// Parses the name used in files; `None` if there is no such metric.
     pub fn parse(text: &str) -> Option<Metric> {
         if text == "rps" {
             return Some(Metric::Rate);
@@ -63,7 +63,7 @@ impl Metric {
         }
     }
 
-    /// The role that the metric is about.
+    /// The role of the metric, if it belongs to one.
     pub fn role(&self) -> Option<Role> {
         match self {
             Metric::Cpu(role) | Metric::Memory(role) => Some(*role),
@@ -87,7 +87,7 @@ impl Metric {
         }
     }
 
-    /// The words used in reports.
+    /// The name used in reports.
     pub fn title(&self) -> String {
         match self {
             Metric::Rate => "requests per second".into(),
@@ -103,7 +103,7 @@ impl Metric {
         }
     }
 
-    /// The words used in reports, where clients counted something that is no request.
+    /// The name used in reports, with the unit that the clients counted instead of requests.
     pub fn title_of(&self, counted: Counted) -> String {
         let title = self.title();
         match self.nature() {
@@ -114,7 +114,7 @@ impl Metric {
         }
     }
 
-    /// What kind of number it is.
+    /// Kind of number, which determines what invalidates it.
     pub fn nature(&self) -> Nature {
         match self {
             Metric::Rate => Nature::Rate,
@@ -128,7 +128,7 @@ impl Metric {
         }
     }
 
-    /// Whether more of it is better; of all others less is.
+    /// Whether higher is better.
     pub fn is_better_high(&self) -> bool {
         match self {
             Metric::Rate => true,
@@ -142,8 +142,8 @@ impl Metric {
         }
     }
 
-    /// Whether it explains other figures, as what is collected and what the control client saw do: runs are compared by it
-    /// where it is named.
+    /// Whether it only explains other figures, as collected counters and the latency of the control client do. Two runs
+    /// are compared by such a metric only if it is named in full.
     pub fn is_secondary(&self) -> bool {
         match self {
             Metric::Rate
@@ -155,7 +155,7 @@ impl Metric {
         }
     }
 
-    /// The unit of its values.
+    /// Unit of its values.
     pub fn unit(&self) -> Unit {
         match self {
             Metric::Rate => Unit::PerSecond,
@@ -170,7 +170,7 @@ impl Metric {
     }
 }
 
-/// `p99.9`.
+/// Parses `p99.9`.
 fn parse_percentile(text: &str) -> Option<Percentile> {
     let text = text.strip_prefix('p')?;
     let value: f64 = text.parse().ok()?;

@@ -1,7 +1,7 @@
-//! What an experiment is, and how one is read. The file format is described in `docs/experiment.md`.
+//! The description of an experiment, read from a file in the format of `docs/experiment.md`.
 //!
-//! An experiment has works (what is measured), each with variants (who does it) and figures (what is compared). A
-//! variant gives each role to a program. A round measures every variant of every work once.
+//! An experiment has works (what is measured). Each work has variants (the alternatives that are measured) and figures
+//! (their comparisons). A variant assigns a program to each role. A round measures every variant of every work once.
 
 mod collected;
 mod experiment;
@@ -40,24 +40,24 @@ use std::path::Path;
 use crate::Error;
 use crate::limits::EXPERIMENT_BYTES_MAX;
 
-/// The chain that is measured when no file is given.
+/// The experiment that runs if no file is given.
 const CHAIN: &str = include_str!("chain.toml");
 
-/// The built-in experiment: client -> server and client -> proxy -> server, with a control client beside both.
+/// The built-in experiment: client -> server and client -> proxy -> server, with a control client next to both.
 pub fn built_in() -> Experiment {
     match read::experiment("chain.toml", CHAIN, Path::new("."), None) {
         Ok(experiment) => experiment,
-        // The text is part of the program and a test reads it.
+        // Compiled into the binary, and read by a test.
         Err(mistake) => unreachable!("built-in experiment: {mistake}"),
     }
 }
 
-/// Reads the text of an experiment that a result holds, or a test; `file` is for what is said of mistakes.
+/// Parses the text of an experiment that is stored in a result or in a test. `file` is the file name for errors.
 pub(crate) fn parse(file: &str, text: &str) -> Result<Experiment, Mistake> {
     read::experiment(file, text, Path::new("."), None)
 }
 
-/// Reads and checks an experiment file, at one of its scales.
+/// Reads and checks an experiment file, with the values of `scale` or of the default scale.
 pub fn read(path: &Path, scale: Option<&str>) -> Result<Experiment, Error> {
     let text = onrush_file::read_text(path, EXPERIMENT_BYTES_MAX)
         .map_err(|source| Error::Read(path.into(), source))?;
@@ -73,10 +73,10 @@ pub fn read(path: &Path, scale: Option<&str>) -> Result<Experiment, Error> {
     read_text(path, &text, &directory, scale)
 }
 
-/// Checks the text of an experiment file that lies in `directory`.
+/// Parses and checks `text`, the content of the file `path` in `directory`.
 ///
 /// # Errors
-/// The first mistake in it.
+/// The first mistake in the text.
 pub fn read_text(
     path: &Path,
     text: &str,

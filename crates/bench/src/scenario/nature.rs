@@ -1,21 +1,21 @@
-//! What kind of number a metric is, and its unit.
+//! Kind and unit of a metric.
 
-/// What kind of number a metric is, which says what spoils it.
+/// Kind of number, which determines what invalidates it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nature {
-    /// Of requests in a second: a client that is the limit makes it a floor.
+    /// Requests per second: only a lower bound if the client was the bottleneck.
     Rate,
-    /// Of a request: it stands when the client was the limit.
+    /// Cost per request: valid even if the client was the bottleneck.
     Cost,
-    /// A time that a client waited.
+    /// Time that a client waited.
     Latency,
-    /// What there is; who else uses the CPUs does not change it.
+    /// Memory: independent of other programs on the same CPUs.
     Memory,
-    /// How often something happened in the window, whatever the number of requests.
+    /// Number of events in the window, not divided by requests.
     Count,
 }
 
-/// The unit a metric is in.
+/// Unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Requests per second.
@@ -24,7 +24,7 @@ pub enum Unit {
     Microseconds,
     /// Bytes.
     Bytes,
-    /// A number of something, or a share.
+    /// A plain number or a share.
     Number,
 }
 

@@ -1,4 +1,4 @@
-//! Where roles run when it is not simply this machine: hosts, and the links between them.
+//! Network namespaces that roles run in, and the links between them.
 
 use std::collections::BTreeMap;
 
@@ -7,42 +7,42 @@ use super::role::Role;
 /// The hosts of a variant's roles, with the links between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Network {
-    /// Each is a network namespace that a trial makes for itself.
+    /// Hosts; each trial creates a network namespace for each of them.
     pub hosts: Vec<Host>,
-    /// Links between two of them.
+    /// Links, each between two hosts.
     pub links: Vec<Link>,
-    /// The host of each role, by its place.
+    /// Index into `hosts` for each role.
     pub of: BTreeMap<Role, usize>,
 }
 
-/// A network namespace: a TCP stack of its own, with its own interfaces and settings.
+/// A network namespace: a TCP stack with its own interfaces and settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
     /// Its name.
     pub name: String,
-    /// Kernel settings in it, below `net.`.
+    /// Kernel settings in the namespace, below `net.`.
     pub sysctl: BTreeMap<String, String>,
 }
 
-/// One or more pairs of virtual Ethernet interfaces between two hosts, all alike (veth(4)).
+/// One or more identical pairs of virtual Ethernet interfaces between two hosts (veth(4)).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Link {
-    /// The hosts at its ends, by their places.
+    /// Indexes of the two hosts.
     pub ends: [usize; 2],
-    /// How many pairs; each is a network of its own.
+    /// Number of pairs; each is a separate IP network.
     pub interfaces: u32,
     /// Receive and transmit queues of each interface.
     pub queues: u32,
-    /// Bits per second that leave an interface at most, by a token bucket filter (tc-tbf(8)).
+    /// Maximum bits per second sent by an interface, set with a token bucket filter (tc-tbf(8)).
     pub rate: Option<u64>,
-    /// Bytes of the largest packet.
+    /// Size of the largest packet in bytes.
     pub mtu: Option<u32>,
-    /// `rps_cpus` of all receive queues at each end, a mask in hexadecimal digits (Documentation/networking/scaling.rst).
+    /// `rps_cpus` of all receive queues at each end, as a hexadecimal mask (Documentation/networking/scaling.rst).
     pub steering: [Option<String>; 2],
 }
 
 impl Network {
-    /// The link between two hosts, and which of its ends the second one is.
+    /// Index of the link between two hosts, and the index of `to` in its `ends`.
     pub fn between(&self, from: usize, to: usize) -> Option<(usize, usize)> {
         let mut links = self.links.iter().enumerate();
         links.find_map(|(index, link)| match link.ends {
@@ -52,7 +52,7 @@ impl Network {
         })
     }
 
-    /// How many ways lead from one role to another: 1 on the same host, none without a link.
+    /// Number of paths from one role to another: 1 on the same host, 0 without a link.
     pub fn ways(&self, from: Role, to: Role) -> u32 {
         let (Some(&from), Some(&to)) = (self.of.get(&from), self.of.get(&to)) else {
             return 0;
@@ -64,14 +64,14 @@ impl Network {
         link.map_or(0, |(link, _)| self.links[link].interfaces)
     }
 
-    /// The number of the network of a pair of interfaces: links count one behind the other.
+    /// Number of the IP network of a pair of interfaces, counted over all links in order.
     pub fn subnet(&self, link: usize, interface: u32) -> u32 {
         let before = self.links[..link].iter().map(|link| link.interfaces);
         before.sum::<u32>() + interface
     }
 }
 
-/// The role that a role asks: the proxy if there is one for the client, the server for all others.
+/// The role that `role` connects to: for the client the proxy, if there is one; otherwise the server.
 pub fn target(role: Role, has_proxy: impl Fn() -> bool) -> Role {
     match role {
         Role::Client if has_proxy() => Role::Proxy,

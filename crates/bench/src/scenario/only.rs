@@ -2,25 +2,25 @@
 
 use super::Experiment;
 
-/// What is to be measured of an experiment, as it is asked for.
+/// Patterns that select the parts of an experiment to measure.
 ///
-/// `WORK` and `WORK/VARIANT` name works and variants, with `*` for any letters; `PARAMETER=VALUE` names points of
-/// sweeps. Several of one kind are alternatives, several kinds hold together.
+/// `WORK` and `WORK/VARIANT` select works and variants, with `*` for any characters; `PARAMETER=VALUE` selects points
+/// of sweeps. Patterns of the same kind are alternatives; different kinds must all match.
 #[derive(Debug, Clone, Default)]
 pub struct Only {
     texts: Vec<String>,
 }
 
 impl Only {
-    /// Of these texts; without any, everything is measured.
+    /// Creates a selection; without patterns it selects everything.
     pub fn new(texts: Vec<String>) -> Only {
         Only { texts }
     }
 
-    /// Takes everything else out of an experiment, and with it the figures that need what is gone.
+    /// Removes everything that is not selected, and figures that need a removed variant.
     ///
     /// # Errors
-    /// The text that names nothing of the experiment.
+    /// The first pattern that matches nothing.
     pub fn apply(&self, experiment: &mut Experiment) -> Result<(), String> {
         let (points, names): (Vec<&String>, Vec<&String>) = self
             .texts
@@ -68,7 +68,7 @@ impl Only {
     }
 }
 
-/// Whether a text is about a parameter that some work is swept over.
+/// Whether a pattern selects points by a parameter of a sweep.
 fn names_a_parameter(experiment: &Experiment, text: &str) -> bool {
     text.split_once('=').is_some_and(|(parameter, _)| {
         let mut works = experiment.works.iter();
@@ -82,14 +82,14 @@ fn has_value(work: &super::Work, text: &str) -> bool {
 }
 
 fn is_named(work: &str, variant: &str, text: &str) -> bool {
-    // A name has no slash, so the first one parts a work from its variant.
+    // Names contain no slash, so the first one separates the work from the variant.
     match text.split_once('/') {
         Some((of_work, of_variant)) => matches(of_work, work) && matches(of_variant, variant),
         None => matches(text, work),
     }
 }
 
-/// `*` stands for any letters; capital letters are as good as small ones.
+/// Matches `*` as any characters, ignoring case.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.to_lowercase(), name.to_lowercase());
     let parts: Vec<&str> = pattern.split('*').collect();

@@ -1,10 +1,10 @@
-//! A point of a sweep: a value for each of its parameters.
+//! A point of a sweep: one value for each parameter.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Values of parameters, in the order in which the file names them. A work that is not swept has a point without any.
+/// Values of parameters in file order; empty for a work without a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Point(Vec<Setting>);
@@ -12,14 +12,14 @@ pub struct Point(Vec<Setting>);
 /// The value of one parameter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Setting {
-    /// Its name, as templates have it: `connections`, `io`.
+    /// Name as in templates: `connections`, `io`.
     pub parameter: String,
-    /// As it is written, without blanks.
+    /// Value as written, without blanks.
     pub value: String,
 }
 
 impl Point {
-    /// Adds the value of a parameter that has none yet.
+    /// Adds a parameter, which must not have a value yet.
     #[must_use]
     pub fn with(mut self, parameter: &str, value: &str) -> Point {
         debug_assert!(self.value(parameter).is_none(), "{parameter} has a value");
@@ -30,12 +30,12 @@ impl Point {
         self
     }
 
-    /// Whether there are no parameters.
+    /// Whether the point has no parameters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All values, in the order of the file.
+    /// All values in file order.
     pub fn settings(&self) -> &[Setting] {
         &self.0
     }
@@ -47,7 +47,7 @@ impl Point {
         Some(&found.value)
     }
 
-    /// Whether each parameter that both have has the same value in both.
+    /// Whether all parameters that both points have are equal.
     pub fn agrees_with(&self, other: &Point) -> bool {
         self.0.iter().all(|setting| {
             let theirs = other.value(&setting.parameter);

@@ -1,4 +1,4 @@
-//! From the text of an experiment file to an [`Experiment`] in which every name resolves.
+//! Parses the text of an experiment file into an [`Experiment`] in which every name resolves.
 
 mod ends;
 mod figure;
@@ -51,7 +51,7 @@ const EXPERIMENT_KEYS: &[&str] = &[
 ];
 const QUICK_KEYS: &[&str] = &["rounds", "warm_up", "measure"];
 
-/// Reads an experiment at one of its scales; `directory` is where its file lies.
+/// Reads an experiment with the values of `scale` or of the default scale; `directory` contains the file.
 pub(super) fn experiment(
     file: &str,
     text: &str,
@@ -76,7 +76,7 @@ pub(super) fn experiment(
     let works = works(&section, &given)?;
     check_set(&section, &given)?;
     let ends = ends(|key: &str| given.scale.before(&section, key))?;
-    // With another end, rounds are what they are bounded by.
+    // With a budget or a precision, `rounds` is only an upper limit.
     let usual = match (ends.budget, ends.precision) {
         (None, None) => 5,
         (Some(_), _) | (_, Some(_)) => ROUNDS_MAX,
@@ -186,7 +186,7 @@ at_most = 0.85
         experiment("test.toml", text, Path::new("/lab"), None)
     }
 
-    /// Replaces one piece of the good file and returns the message about it.
+    /// Replaces a part of the good file and returns the resulting error message.
     fn mistake(from: &str, to: &str) -> String {
         assert!(GOOD.contains(from), "{from}");
         match read(&GOOD.replacen(from, to, 1)) {
@@ -448,7 +448,7 @@ at_most = 0.85
         assert!(message.contains("this experiment has none"), "{message}");
     }
 
-    /// The good file with its roles on two hosts.
+    /// The good file with its roles on two hosts in network namespaces.
     fn on_hosts(link: &str) -> String {
         let work = GOOD.replace(
             "connections = 100",

@@ -1,21 +1,21 @@
-//! Hosts that are other machines: how each is reached, and what is set on it for a trial.
+//! Other machines that roles run on: how to reach them, and their settings during a trial.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::role::Role;
 
-/// The machines on which a variant's roles run.
+/// The machines that the roles of a variant run on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remote {
-    /// Each has its own programs, CPUs and clock.
+    /// Hosts; each has its own programs, CPUs and clock.
     pub hosts: Vec<RemoteHost>,
-    /// The host of each role, by its place.
+    /// Index into `hosts` for each role.
     pub of: BTreeMap<Role, usize>,
 }
 
 impl Remote {
-    /// The host of a role that takes part.
+    /// The host of a role, if the role is used.
     pub fn host(&self, role: Role) -> Option<&RemoteHost> {
         self.hosts.get(*self.of.get(&role)?)
     }
@@ -27,41 +27,41 @@ impl Remote {
     }
 }
 
-/// A machine, or several alike.
+/// One machine, or several identical ones.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteHost {
-    /// Its name in the experiment.
+    /// Name in the experiment.
     pub name: String,
-    /// How it is reached.
+    /// How to connect to it.
     pub access: Access,
-    /// What is set on it while a trial is made.
+    /// Settings during a trial.
     pub settings: Settings,
 }
 
-/// What is set on a host before a trial and set back behind it.
+/// Settings to apply to a host before a trial, and to restore after it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
-    /// Kernel settings by name, `net.core.somaxconn`.
+    /// Kernel settings by name, such as `net.core.somaxconn`.
     pub sysctl: BTreeMap<String, String>,
-    /// `rps_cpus` of all receive queues of an interface, a mask in hexadecimal digits.
+    /// `rps_cpus` of all receive queues by interface, as a hexadecimal mask.
     pub steering: BTreeMap<String, String>,
-    /// The words behind `onrush tune apply`; `None` tunes nothing.
+    /// Arguments for `onrush tune apply`; `None` applies no tuning.
     pub tune: Option<String>,
 }
 
-/// How a host is reached.
+/// How to connect to a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Access {
-    /// It is this machine, at this address: an agent without a connection.
+    /// This machine, at this address: an agent without a connection.
     Local(IpAddr),
-    /// By the system's ssh(1).
+    /// Through the system's ssh(1).
     Ssh(Ssh),
-    /// As nodes of an allocation of Slurm.
+    /// As nodes of a Slurm allocation.
     Slurm(Slurm),
 }
 
 impl Access {
-    /// How many machines it stands for.
+    /// Number of machines.
     pub fn nodes(&self) -> u32 {
         match self {
             Access::Local(_) | Access::Ssh(_) => 1,
@@ -70,22 +70,22 @@ impl Access {
     }
 }
 
-/// A host of ssh(1).
+/// A host reached through ssh(1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ssh {
-    /// `user@host`, or a name that its configuration knows.
+    /// `user@host`, or a host name from ssh_config(5).
     pub to: String,
-    /// Options that stand before it.
+    /// Options before the host name.
     pub options: Vec<String>,
-    /// Where other hosts reach it; `None` asks ssh and the resolver of this machine.
+    /// Address for connections from other hosts; `None` looks it up with ssh and the resolver of this machine.
     pub address: Option<IpAddr>,
 }
 
-/// Nodes of Slurm.
+/// Nodes of a Slurm allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slurm {
-    /// How many.
+    /// Number of nodes.
     pub nodes: u32,
-    /// What all hosts of an experiment ask for together, as options of salloc(1).
+    /// Options for salloc(1), the same for all Slurm hosts of an experiment.
     pub options: Vec<String>,
 }

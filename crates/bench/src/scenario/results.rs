@@ -1,43 +1,43 @@
-//! `results`: whose report a client writes, and what such a report counts.
+//! Values of `results`: formats of client reports, and the unit that clients count.
 
 use serde::{Deserialize, Serialize};
 
-/// How what a client measured is read.
+/// Format of a client's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Results {
-    /// The file `onrush load --json` writes.
+    /// The file of `onrush load --json`.
     Onrush,
-    /// The same file, of which the latencies are the service times: from where a request is handed to the kernel to its response,
-    /// as clients measure that count so.
+    /// The same file, but with service times as latencies: from the write of the request to its response. For
+    /// comparisons with clients that measure latency this way.
     OnrushService,
-    /// The text wrk prints.
+    /// The text printed by wrk.
     Wrk,
-    /// The text wrk2 prints.
+    /// The text printed by wrk2.
     Wrk2,
-    /// The columns h1load prints.
+    /// The columns printed by h1load.
     H1load,
-    /// The text h2load prints.
+    /// The text printed by h2load.
     H2load,
-    /// The JSON oha prints.
+    /// The JSON printed by oha.
     Oha,
-    /// The text ab prints.
+    /// The text printed by ab.
     Ab,
-    /// The summary of k6 as JSON.
+    /// The JSON summary of k6.
     K6,
     /// The JSON of `vegeta report`.
     Vegeta,
     /// The JSON of `fortio load`.
     Fortio,
-    /// The text memcaslap prints.
+    /// The text printed by memcaslap.
     Memcaslap,
-    /// The JSON iperf3 prints.
+    /// The JSON printed by iperf3.
     Iperf3,
-    /// The text sockperf prints.
+    /// The text printed by sockperf.
     Sockperf,
 }
 
 impl Results {
-    /// All of them, ours first.
+    /// All formats, ours first.
     pub const ALL: [Results; 14] = [
         Results::Onrush,
         Results::OnrushService,
@@ -75,7 +75,7 @@ impl Results {
         }
     }
 
-    /// What is read, for sentences.
+    /// Description for sentences.
     pub fn form(self) -> &'static str {
         match self {
             Results::Onrush | Results::OnrushService => "the file of `onrush load --json`",
@@ -94,20 +94,20 @@ impl Results {
         }
     }
 
-    /// Whether it is the file of `onrush load --json`.
+    /// Whether the format is that of `onrush load --json`.
     pub fn is_ours(self) -> bool {
         matches!(self, Results::Onrush | Results::OnrushService)
     }
 
-    /// Reads the name used in files; `None` when there is no such client.
+    /// Parses the name used in files; `None` if there is no such client.
     pub fn parse(text: &str) -> Option<Results> {
         let mut all = Results::ALL.into_iter();
         all.find(|results| results.name() == text)
     }
 }
 
-/// The moment from which a client counts the latency of a request. Latencies counted from different moments have no
-/// meaningful ratio.
+/// Start of a latency measurement, as each client defines it. The ratio of latencies with different starts has no
+/// meaning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LatencyFrom {
@@ -135,23 +135,23 @@ impl LatencyFrom {
     }
 }
 
-/// What a client counts where clients of HTTP count requests.
+/// Unit that a client counts in place of HTTP requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
-    /// Requests, of whatever protocol has them.
+    /// Requests, of any protocol.
     #[default]
     Requests,
-    /// Datagrams that arrived: iperf3 with UDP.
+    /// Received datagrams: iperf3 with UDP.
     Datagrams,
-    /// Messages that came back, or were sent where none come back: sockperf.
+    /// Messages that were returned, or sent ones if none are returned: sockperf.
     Messages,
-    /// Bytes that arrived: iperf3 with TCP or SCTP.
+    /// Received bytes: iperf3 with TCP or SCTP.
     Bytes,
 }
 
 impl Counted {
-    /// The word for several.
+    /// Plural for sentences.
     pub fn plural(self) -> &'static str {
         match self {
             Counted::Requests => "requests",
@@ -161,7 +161,7 @@ impl Counted {
         }
     }
 
-    /// The word for one.
+    /// Singular for sentences.
     pub fn singular(self) -> &'static str {
         self.plural().trim_end_matches('s')
     }

@@ -1,18 +1,19 @@
-//! The parts programs take in an experiment.
+//! Roles of programs in an experiment.
 
 use serde::{Deserialize, Serialize};
 
-/// A part in an experiment. The order is that of the chain.
+/// Role of a program. Declared in the order of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Makes the load that is counted.
+    /// Sends the measured load.
     Client,
-    /// Stands between client and server.
+    /// Forwards requests from the client to the server.
     Proxy,
-    /// Responds.
+    /// Responds to requests.
     Server,
-    /// A client at a low rate beside the load, straight to the server: what the machine itself adds.
+    /// A second client that sends directly to the server at a low rate during the load, to measure the latency of the
+    /// machine itself.
     Control,
 }
 

@@ -1,6 +1,6 @@
-//! One table of an experiment file, read key by key, with the place of every mistake.
+//! Reads one table of an experiment file key by key, with the position of every mistake.
 //!
-//! Written by hand instead of derived: a mistake names the line, what was expected there, and the nearest valid key.
+//! Written by hand instead of derived: an error states the line, the expected value and the nearest valid key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,16 +15,16 @@ use toml::de::{DeTable, DeValue};
 use super::value::number;
 use crate::limits::NAME_MAX;
 
-/// Something in a file that has no meaning, and where.
+/// An error in a file, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
-    /// The file as it was named.
+    /// File name as given.
     pub file: String,
     /// Counted from 1.
     pub line: usize,
     /// Counted from 1, in characters.
     pub column: usize,
-    /// What was found and what was expected.
+    /// The value found, and the expected one.
     pub message: String,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// The text a mistake points into.
+/// File name and text, for the position of mistakes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) file: &'a str,
@@ -58,7 +58,7 @@ impl Source<'_> {
     }
 }
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Debug, Clone)]
 pub(crate) struct At<T> {
     pub(crate) value: T,
@@ -72,7 +72,7 @@ pub(crate) struct Section<'a> {
     table: &'a DeTable<'a>,
 }
 
-/// A name that the user chooses, and by which something is meant elsewhere in the file.
+/// Checks that a name chosen by the user, to which other parts of the file refer, is not empty.
 pub(crate) fn check_named(source: Source<'_>, what: &str, name: &At<&str>) -> Read<()> {
     if !name.value.is_empty() {
         return Ok(());
@@ -81,11 +81,11 @@ pub(crate) fn check_named(source: Source<'_>, what: &str, name: &At<&str>) -> Re
     Err(source.mistake(name.span.clone(), said))
 }
 
-/// What was read, or the first mistake.
+/// A value, or the first mistake.
 pub(crate) type Read<T> = Result<T, Mistake>;
 
 impl<'a> Section<'a> {
-    /// Opens a table; a key that is not among `keys` is a mistake that names the nearest one.
+    /// Opens a table. A key not in `keys` is a mistake; the error suggests the nearest one.
     pub(crate) fn open(
         source: Source<'a>,
         table: &'a DeTable<'a>,
@@ -105,7 +105,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// The names of all keys with their places, for tables whose keys the user chooses.
+    /// All keys with their positions, for tables with keys chosen by the user.
     pub(crate) fn names(table: &'a DeTable<'a>) -> Vec<At<&'a str>> {
         let mut names: Vec<_> = table
             .keys()
@@ -174,7 +174,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A number, whole or not.
+    /// An integer or a fraction.
     pub(crate) fn number(&self, key: &str) -> Read<Option<At<f64>>> {
         let Some(value) = self.value(key) else {
             return Ok(None);
@@ -188,7 +188,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A part of a whole: `0.6` or `"60%"`.
+    /// A share: `0.6` or `"60%"`.
     pub(crate) fn share(&self, key: &str) -> Read<Option<At<f64>>> {
         let is_text = |value: &Spanned<DeValue<'_>>| value.get_ref().is_str();
         if !self.value(key).is_some_and(is_text) {
@@ -204,7 +204,7 @@ impl<'a> Section<'a> {
         self.text(key)?.map(share).transpose()
     }
 
-    /// A whole number within bounds; `10_000` or `"10k"`.
+    /// An integer within bounds: `10_000` or `"10k"`.
     pub(crate) fn count(&self, key: &str, bounds: Range<u64>) -> Read<Option<u64>> {
         let Some(value) = self.value(key) else {
             return Ok(None);
@@ -245,7 +245,7 @@ impl<'a> Section<'a> {
         Err(self.source.mistake(value.span(), said))
     }
 
-    /// A table inside this one, whose keys the caller checks.
+    /// A nested table; the caller checks its keys.
     pub(crate) fn table(&self, key: &str) -> Read<Option<At<&'a DeTable<'a>>>> {
         let Some(value) = self.value(key) else {
             return Ok(None);
@@ -280,7 +280,7 @@ impl<'a> Section<'a> {
         Ok(tables)
     }
 
-    /// A list of texts, numbers and truth values, as they are written.
+    /// A list of strings, numbers and booleans, as written.
     pub(super) fn values(&self, key: &str) -> Read<Option<Vec<At<String>>>> {
         let Some(value) = self.value(key) else {
             return Ok(None);
@@ -292,7 +292,7 @@ impl<'a> Section<'a> {
         Ok(Some(values.collect::<Read<Vec<_>>>()?))
     }
 
-    /// A text, a number or a truth value, as it is written.
+    /// A string, a number or a boolean, as written.
     pub(super) fn single(&self, key: &str) -> Read<Option<At<String>>> {
         self.value(key).map(|value| self.written(value)).transpose()
     }
@@ -311,7 +311,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// A table of texts whose keys the user chooses; numbers are taken as they are written.
+    /// A table of strings with keys chosen by the user; integers are kept as written.
     pub(crate) fn texts_by_name(&self, key: &str) -> Read<BTreeMap<String, String>> {
         let mut texts = BTreeMap::new();
         let Some(table) = self.table(key)? else {
@@ -328,7 +328,7 @@ impl<'a> Section<'a> {
         Ok(texts)
     }
 
-    /// A table of sizes (`"1k"`, `512`) whose keys the user chooses.
+    /// A table of sizes (`"1k"`, `512`) with keys chosen by the user.
     pub(crate) fn sizes_by_name(&self, key: &str, max: u64) -> Read<BTreeMap<String, u64>> {
         let mut sizes = BTreeMap::new();
         let Some(table) = self.table(key)? else {
@@ -345,7 +345,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// A whole number: an integer, or an amount in a string.
+/// An integer, or an amount in a string.
 fn whole(value: &DeValue<'_>, parse: fn(&str) -> Result<u64, NotAmount>) -> Option<u64> {
     match value {
         DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
@@ -354,9 +354,9 @@ fn whole(value: &DeValue<'_>, parse: fn(&str) -> Result<u64, NotAmount>) -> Opti
     }
 }
 
-/// `unknown key "rouds"; did you mean "rounds"?`, or the whole list when nothing is near.
+/// `unknown key "rouds"; did you mean "rounds"?`, or the list of valid names if none is similar.
 pub(crate) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
-    // What is longer is near to none of them, and nobody reads it to its end.
+    // A longer name is similar to no valid one; shorten it for the message.
     let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
     let mut shown: String = name.chars().take(NAME_MAX).map(printable).collect();
     if name.chars().count() > NAME_MAX {
@@ -376,7 +376,7 @@ pub(crate) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
     }
 }
 
-/// A name that can be part of a file name.
+/// Reads `name`, which can be part of a file name.
 pub(crate) fn name(section: &Section<'_>, what: &str) -> Read<At<String>> {
     let name = section
         .text("name")?

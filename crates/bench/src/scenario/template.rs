@@ -1,11 +1,11 @@
-//! `{name}` in command lines and files is replaced by what only the run knows: ports, directories, CPUs.
+//! Replaces `{name}` in command lines and files by values known only during the run: ports, directories, CPUs.
 //!
-//! Only letters, digits, `_` and `.` directly between braces make a name, so the braces of nginx and Lua pass
-//! through; `{{name}}` is a literal `{name}`.
+//! A name has only lower-case letters, digits, `_` and `.` between the braces, so that braces of nginx and Lua stay as
+//! they are; `{{name}}` is a literal `{name}`.
 
 use std::collections::BTreeMap;
 
-/// The values of one program in one trial, by name.
+/// Values for the templates of one program in one trial, by name.
 pub type Values = BTreeMap<String, String>;
 
 /// A name in a template, by its byte offsets (braces included).
@@ -51,7 +51,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_' || byte == b'.'
 }
 
-/// The first name that has no value.
+/// The first name without a value.
 pub(super) fn first_unknown(template: &str, known: impl Fn(&str) -> bool) -> Option<&str> {
     places(template)
         .into_iter()
@@ -59,14 +59,14 @@ pub(super) fn first_unknown(template: &str, known: impl Fn(&str) -> bool) -> Opt
         .map(|place| place.name)
 }
 
-/// Whether a template has this name.
+/// Whether a template contains `{name}`.
 pub fn is_named(template: &str, name: &str) -> bool {
     places(template)
         .iter()
         .any(|place| !place.literal && place.name == name)
 }
 
-/// Fills a template. A name without a value stays as it is; checked experiments have none.
+/// Replaces names by values. Names without a value stay as they are; the check of the experiment excludes them.
 pub fn render(template: &str, values: &Values) -> String {
     let mut text = String::with_capacity(template.len());
     let mut at = 0;

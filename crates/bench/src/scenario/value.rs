@@ -3,7 +3,7 @@
 use onrush_measure::amount;
 use toml::de::DeValue;
 
-/// A finite number, whole or not, in decimal digits.
+/// A finite decimal number, integer or fraction.
 pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
     let text = match value {
         DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str(),
@@ -16,9 +16,9 @@ pub(super) fn number(value: &DeValue<'_>) -> Option<f64> {
         .filter(|number: &f64| number.is_finite())
 }
 
-/// Bits per second; `k`, `m` and `g` are factors of ten, as links are named.
+/// Bits per second; `k`, `m` and `g` are powers of ten, as usual for links.
 pub(super) fn parse_bits(text: &str) -> Option<u64> {
-    // Slower than 1 kbit/s a packet takes seconds; faster than 1 Tbit/s nothing is.
+    // At less than 1 kbit/s a packet takes seconds; no link is faster than 1 Tbit/s.
     let bits = amount::count(text).ok()?;
     (1_000..=1_000_000_000_000).contains(&bits).then_some(bits)
 }

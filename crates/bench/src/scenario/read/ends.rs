@@ -1,4 +1,4 @@
-//! When a run, a round and a window end: keys of an experiment that its scales may have, too.
+//! Keys of an experiment about rounds, windows and CPUs that scales may override.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::limits::{BUDGET_MAX, ROUNDS_MAX, WINDOW_MAX};
 use crate::scenario::WarmUp;
 use crate::scenario::section::{Read, Section};
 
-/// How long and how often is measured, and with how much, which a scale may say, too.
+/// Values that scales may override.
 pub(super) struct Ends {
     pub(super) rounds: Option<u32>,
     pub(super) budget: Option<Duration>,
@@ -16,7 +16,7 @@ pub(super) struct Ends {
     pub(super) cpus_per_role: Option<usize>,
 }
 
-/// Reads each from the section that `at` says it stands in.
+/// Reads each key from the section that `at` returns for it.
 pub(super) fn ends<'s, 'a: 's>(at: impl Fn(&str) -> &'s Section<'a>) -> Read<Ends> {
     let cpus_per_role = at("cpus_per_role").count("cpus_per_role", 1..4097)?;
     Ok(Ends {
@@ -58,7 +58,7 @@ fn precision(section: &Section<'_>) -> Read<Option<f64>> {
     ))
 }
 
-/// A length, or how long it may take to get steady.
+/// A fixed duration, or `until_steady` with its maximum.
 fn warm_up(section: &Section<'_>) -> Read<WarmUp> {
     let is_table =
         |value: &toml::Spanned<_>| toml::de::DeValue::as_table(value.get_ref()).is_some();
@@ -76,7 +76,7 @@ fn warm_up(section: &Section<'_>) -> Read<WarmUp> {
     Ok(WarmUp::UntilSteady(longest))
 }
 
-/// wrk and others only take whole seconds, so a window is at least one.
+/// At least one second, because wrk and others accept only whole seconds.
 pub(super) fn measure(section: &Section<'_>) -> Read<Option<Duration>> {
     let Some(measure) = section.duration("measure", WINDOW_MAX)? else {
         return Ok(None);

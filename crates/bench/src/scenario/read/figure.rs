@@ -1,4 +1,4 @@
-//! `[[work.figure]]`: what is compared.
+//! `[[work.figure]]`: comparisons.
 
 use toml::de::DeTable;
 

@@ -1,4 +1,4 @@
-//! What works are made of that stands elsewhere in the file.
+//! Parts of the file that works refer to.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use super::scale::Scale;
 use crate::scenario::section::{Read, Section, unknown};
 use crate::scenario::{Collect, Program};
 
-/// Programs, hosts with links, what is collected, and the scale.
+/// Programs, hosts with links, the default of `collect`, and the scale.
 pub(super) struct Given<'a> {
     pub(super) programs: BTreeMap<String, Program>,
     pub(super) networks: Networks<'a>,
-    /// Where a work does not say it.
+    /// Default for works.
     pub(super) collect: Collect,
     pub(super) scale: Scale<'a>,
 }
 
-/// What is read while a window is open, where a section says it.
+/// Reads `collect`: whether counters are sampled during a window.
 pub(super) fn collect(section: &Section<'_>) -> Read<Option<Collect>> {
     let Some(text) = section.text("collect")? else {
         return Ok(None);

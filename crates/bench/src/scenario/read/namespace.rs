@@ -1,10 +1,10 @@
-//! `namespace` of a `[host.NAME]`: the settings of a host that is a network namespace of this machine.
+//! `namespace` of a `[host.NAME]`: the settings of a network namespace on this machine.
 
 use std::collections::BTreeMap;
 
 use crate::scenario::section::{Read, Section};
 
-/// Settings of a host that is a namespace.
+/// Kernel settings of the namespace.
 pub(super) fn sysctl(host: &Section<'_>) -> Read<BTreeMap<String, String>> {
     let Some(table) = host.table("namespace")? else {
         return Err(host.missing(

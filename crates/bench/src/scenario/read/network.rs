@@ -1,4 +1,4 @@
-//! `[host.NAME]` and `[[link]]`: what there is; `hosts` of works and variants: which role is where.
+//! `[host.NAME]` and `[[link]]`, and `hosts` of works and variants, which assigns roles to hosts.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,27 +18,27 @@ use crate::scenario::{Role, Variant};
 
 const LINK_KEYS: &[&str] = &["between", "queues", "interfaces", "rate", "mtu", "steering"];
 
-/// Hosts and links as they are written: values may name parameters, which each variant fills in.
+/// Hosts and links as written: values may contain parameters, which differ between variants.
 pub(super) struct Networks<'a> {
     source: Source<'a>,
     hosts: Vec<(At<String>, Written)>,
     links: Vec<At<&'a DeTable<'a>>>,
 }
 
-/// A host as it is written.
+/// A host as written.
 enum Written {
-    /// A network namespace with its settings.
+    /// A network namespace and its kernel settings.
     Namespace(BTreeMap<String, String>),
     /// Another machine.
     Machine(Access, Settings),
 }
 
-/// Where the roles of a variant run.
+/// Hosts of the roles of a variant; both are `None` without `hosts`.
 #[derive(Default)]
 pub(super) struct Located {
-    /// In namespaces of this machine.
+    /// Network namespaces on this machine.
     pub(super) network: Option<Network>,
-    /// On other machines.
+    /// Other machines.
     pub(super) remote: Option<Remote>,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Networks<'a> {
         })
     }
 
-    /// Where the roles of a variant run, where its work or itself says on which hosts.
+    /// The hosts of a variant, from its own `hosts` or from the `hosts` of its work.
     pub(super) fn of_variant(
         &self,
         work: &Section<'a>,
@@ -219,7 +219,7 @@ impl<'a> Networks<'a> {
             })
     }
 
-    /// The host of each role that takes part.
+    /// Index of the host of each role of the variant.
     fn roles(&self, table: &At<&'a DeTable<'a>>, variant: &Variant) -> Read<BTreeMap<Role, usize>> {
         let names = Role::ALL.map(Role::name);
         let hosts = Section::open(self.source, table.value, table.span.clone(), &names)?;
@@ -236,7 +236,8 @@ impl<'a> Networks<'a> {
         Ok(of)
     }
 
-    /// A variant that says where a role runs has the role. A work may name hosts for roles that some of its variants lack.
+    /// Rejects a host for a role that the variant does not have. `hosts` of a work may include roles that some of its
+    /// variants lack.
     fn check_taken(&self, table: &At<&'a DeTable<'a>>, variant: &Variant) -> Read<()> {
         for name in Section::names(table.value) {
             let mut taken = variant.roles.keys();
@@ -290,7 +291,7 @@ impl<'a> Networks<'a> {
         };
         let queues = number("queues", 1..QUEUES_MAX + 1)?.unwrap_or(1);
         let interfaces = number("interfaces", 1..INTERFACES_MAX + 1)?.unwrap_or(1);
-        // The smallest that IPv4 allows (RFC 791), and the largest of a veth.
+        // The minimum of IPv4 (RFC 791) and the maximum of veth.
         let mtu = number("mtu", 68..65_536)?;
         let rate = match link.single("rate")? {
             None => None,
@@ -340,7 +341,7 @@ impl<'a> Networks<'a> {
         Ok(masks)
     }
 
-    /// A text with the values of the variant in it.
+    /// Replaces parameters by the values of the variant.
     fn filled(&self, text: &str, set: &Values, span: &Range<usize>) -> Read<String> {
         match first_unknown(text, |name| set.contains_key(name)) {
             None => Ok(render(text, set)),
@@ -352,7 +353,7 @@ impl<'a> Networks<'a> {
         }
     }
 
-    /// Roles that talk to each other must be able to.
+    /// Checks that there is a link between each role and the role that it connects to.
     fn check_ways(&self, network: &Network, variant: &Variant, span: Range<usize>) -> Read<()> {
         for role in variant.roles.keys().filter(|role| **role != Role::Server) {
             let asked = target(*role, || variant.roles.contains_key(&Role::Proxy));
@@ -376,7 +377,7 @@ impl<'a> Networks<'a> {
     }
 }
 
-/// A host, which is exactly one kind of thing.
+/// Reads a host, which is of exactly one kind.
 fn written<'a>(source: Source<'a>, table: &'a DeTable<'a>, span: Range<usize>) -> Read<Written> {
     let kinds: Vec<&str> = ["namespace"].into_iter().chain(ACCESS_KEYS).collect();
     let keys: Vec<&str> = kinds.iter().copied().chain(SETTING_KEYS).collect();
@@ -389,7 +390,7 @@ fn written<'a>(source: Source<'a>, table: &'a DeTable<'a>, span: Range<usize>) -
     match access(&host)? {
         Some(access) => Ok(Written::Machine(access, settings(&host)?)),
         None => {
-            // Only namespaces have settings of their own in their table.
+            // Rejects `sysctl`, `steering` and `tune`, which only machines have.
             let host = Section::open(source, table, span, &kinds)?;
             sysctl(&host).map(Written::Namespace)
         }

@@ -77,7 +77,7 @@ fn launch(section: &Section<'_>) -> Read<Launch> {
     }
 }
 
-/// The command that prints a program's version: that of our own binary is known.
+/// The command that prints a program's version; only for `command`, since the version of our binary is known.
 fn version(section: &Section<'_>, launch: &Launch) -> Read<Option<Vec<String>>> {
     let Some(version) = section.texts("version")? else {
         return Ok(None);
@@ -94,7 +94,7 @@ fn version(section: &Section<'_>, launch: &Launch) -> Read<Option<Vec<String>>> 
     Err(section.source.mistake(span, said))
 }
 
-/// Files are written into a directory of their own and nowhere else.
+/// Checks that file names stay below the program's own directory.
 fn file_names<T>(section: &Section<'_>, files: BTreeMap<String, T>) -> Read<BTreeMap<String, T>> {
     let escapes = |name: &str| {
         Path::new(name)

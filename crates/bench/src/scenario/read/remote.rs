@@ -1,4 +1,4 @@
-//! `ssh`, `slurm` and `local` of a `[host.NAME]`: how a machine is reached, and what is set on it.
+//! `ssh`, `slurm` and `local` of a `[host.NAME]`: how to connect to a machine, and its settings.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,12 +11,12 @@ use crate::scenario::remote::{Access, Remote, Settings, Slurm, Ssh};
 use crate::scenario::section::{At, Read, Section, Source, plain};
 use crate::scenario::{Program, Role, Variant};
 
-/// The keys that say how a host is reached.
+/// Keys for the connection to a host.
 pub(super) const ACCESS_KEYS: [&str; 3] = ["local", "ssh", "slurm"];
-/// The keys of what is set on it.
+/// Keys for the settings of a host.
 pub(super) const SETTING_KEYS: [&str; 3] = ["sysctl", "steering", "tune"];
 
-/// How a host is reached, where that is written in it.
+/// How to connect to a host; `None` if it has none of the keys.
 pub(super) fn access(host: &Section<'_>) -> Read<Option<Access>> {
     if host.value("local").is_some() {
         return local(host).map(Some);
@@ -63,7 +63,7 @@ fn ssh(host: &Section<'_>) -> Read<Access> {
     let Some(to) = to else {
         return Err(host.missing("to", "whom ssh connects to, \"user@host\""));
     };
-    // A word with a dash in front would be an option of ssh.
+    // ssh would read a leading dash as an option.
     let is_odd = |letter: char| letter.is_whitespace() || letter.is_control();
     if to.value.is_empty() || to.value.starts_with('-') || to.value.contains(is_odd) {
         let said = format!(
@@ -111,7 +111,7 @@ fn slurm(host: &Section<'_>, table: &At<&DeTable<'_>>) -> Read<Access> {
     }))
 }
 
-/// What is set on a host, as it is written: values may name parameters.
+/// Settings as written: values may contain parameters.
 pub(super) fn settings(host: &Section<'_>) -> Read<Settings> {
     let tune = host.text("tune")?.map(|text| text.value);
     Ok(Settings {
@@ -121,7 +121,7 @@ pub(super) fn settings(host: &Section<'_>) -> Read<Settings> {
     })
 }
 
-/// A table of settings: names that are part of a path below one directory, with values of one line.
+/// A table of settings. Names become part of a path, so they must not leave its directory; values are single lines.
 fn named(host: &Section<'_>, key: &str) -> Read<BTreeMap<String, String>> {
     let Some(table) = host.table(key)? else {
         return Ok(BTreeMap::new());
@@ -142,18 +142,19 @@ fn named(host: &Section<'_>, key: &str) -> Read<BTreeMap<String, String>> {
     Ok(texts)
 }
 
-/// Whether a text is a mask of CPUs as the kernel reads it.
+/// Whether a string is a mask of CPUs in the kernel's format.
 pub(super) fn is_mask(text: &str) -> bool {
     let letter = |letter: char| letter.is_ascii_hexdigit() || letter == ',';
     !text.is_empty() && text.len() <= 1_024 && text.chars().all(letter)
 }
 
-/// What is said of one that is none.
+/// Error message for an invalid mask.
 pub(super) fn no_mask(found: &str) -> String {
     format!("expected a mask of CPUs in hexadecimal digits such as \"fe\", found `{found}`")
 }
 
-/// Several nodes can only take the role whose parts can be added up, and all of Slurm is one allocation.
+/// Checks that only clients, whose results can be added up, run on several nodes, and that all Slurm hosts have the
+/// same options, because they share one allocation.
 pub(super) fn check_nodes(source: &Source<'_>, remote: &Remote, at: &Range<usize>) -> Read<()> {
     let mut options: Option<&Vec<String>> = None;
     for (index, host) in remote.hosts.iter().enumerate() {
@@ -180,7 +181,7 @@ pub(super) fn check_nodes(source: &Source<'_>, remote: &Remote, at: &Range<usize
     Ok(())
 }
 
-/// Several machines in one role: their parts have to be parts, and what they report has to add up.
+/// Checks that clients on several machines divide the load (`--shard`) and report results that can be added up.
 pub(super) fn check_parts(
     section: &Section<'_>,
     variant: &Variant,

@@ -1,4 +1,4 @@
-//! `[scale.NAME]`: the same experiment for a smaller or a larger machine.
+//! `[scales.NAME]`: values of the same experiment for a smaller or a larger machine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ const SCALE_KEYS: &[&str] = &[
     "cpus",
 ];
 
-/// What the chosen scale says, in place of the rest of the file.
+/// Values of the chosen scale, which override the rest of the file.
 #[derive(Default)]
 pub(super) struct Scale<'a> {
     section: Option<Section<'a>>,
@@ -29,20 +29,20 @@ pub(super) struct Scale<'a> {
     pub(super) sweep: BTreeMap<String, Vec<At<String>>>,
     /// Values for templates.
     pub(super) set: BTreeMap<String, String>,
-    /// Of works that do not say how many.
+    /// Default for works.
     pub(super) connections: Option<u64>,
-    /// CPUs that its values were chosen for.
+    /// Number of CPUs that the values are meant for.
     pub(super) cpus: Option<u64>,
-    /// What there is to say about it.
+    /// Description, added to that of the experiment.
     pub(super) about: Option<String>,
 }
 
 impl<'a> Scale<'a> {
-    /// The scale that is asked for, or else the one that the experiment names, or else none. All of them are read: a
-    /// mistake in one is not found by who needs it first.
+    /// The scale `asked`, otherwise the experiment's default, otherwise an empty one. Reads all scales, so that a
+    /// mistake in any of them is found in every run.
     ///
     /// # Errors
-    /// The first mistake, and `asked` when there is no such scale.
+    /// The first mistake, or that there is no such scale.
     pub(super) fn read(experiment: &Section<'a>, asked: Option<&str>) -> Read<Scale<'a>> {
         let usual = experiment.text("scale")?;
         let named = match (asked, &usual) {
@@ -66,7 +66,7 @@ impl<'a> Scale<'a> {
         Ok(scales.swap_remove(place).1)
     }
 
-    /// Where a key stands that the scale may have, too.
+    /// The section that contains `key`: the scale if it has the key, otherwise the experiment.
     pub(super) fn before<'s>(&'s self, experiment: &'s Section<'a>, key: &str) -> &'s Section<'a> {
         let own = self.section.as_ref();
         own.filter(|section| section.value(key).is_some())
@@ -124,7 +124,7 @@ fn all<'a>(experiment: &Section<'a>) -> Read<Vec<(String, Scale<'a>)>> {
     Ok(scales)
 }
 
-/// The parameters that works sweep, of which a scale has other values.
+/// Parameters that any work sweeps; a scale may override only these.
 fn swept<'a>(works: &[At<&'a DeTable<'a>>]) -> Vec<&'a str> {
     let sweeps = works.iter().filter_map(|work| work.value.get("sweep"));
     let tables = sweeps.filter_map(|sweep| sweep.get_ref().as_table());
@@ -133,7 +133,7 @@ fn swept<'a>(works: &[At<&'a DeTable<'a>>]) -> Vec<&'a str> {
     names.into_iter().collect()
 }
 
-/// Why values of a parameter that no work sweeps are a mistake: they would change nothing.
+/// Error message for values of a parameter that no work sweeps.
 fn unswept(parameter: &str, swept: &[&str]) -> String {
     match swept {
         [] => format!(

@@ -1,13 +1,14 @@
-//! `set` of works, variants and scales: a value that nothing names would be measured as if it made a difference.
+//! Checks `set` of works, variants and scales: an unused value would look as if it had no effect on the measurement.
 
 use super::given::Given;
 use super::variant::is_own_value;
 use crate::scenario::section::{Read, Section};
 
-/// Looks for each name of a `set` in the whole file: which program, host or link uses it is up to the variants.
+/// Checks that each name in a `set` is used as `{name}` somewhere in the file, since each variant has its own programs,
+/// hosts and links.
 ///
 /// # Errors
-/// The first name that stands nowhere in braces.
+/// The first unused name.
 pub(super) fn check_set(experiment: &Section<'_>, given: &Given<'_>) -> Read<()> {
     for work in experiment.tables("work")? {
         let variants = work.value.get("variant").into_iter();

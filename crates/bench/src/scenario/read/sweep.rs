@@ -10,14 +10,14 @@ use crate::limits::{NAME_MAX, POINTS_MAX};
 use crate::scenario::Point;
 use crate::scenario::section::{At, Read, Section};
 
-/// A parameter and the values that it takes.
+/// A swept parameter and its values.
 struct Parameter {
     name: String,
     values: Vec<String>,
     are_labels: bool,
 }
 
-/// The points of a work with the place where they stand; one without parameters for a work that is not swept.
+/// The points of a work and their position in the file; one empty point for a work without a sweep.
 pub(super) fn points(work: &Section<'_>, scale: &Scale<'_>) -> Read<(Vec<Point>, Range<usize>)> {
     let listed = work.tables("point")?;
     let Some(sweep) = work.table("sweep")? else {
@@ -48,8 +48,8 @@ pub(super) fn points(work: &Section<'_>, scale: &Scale<'_>) -> Read<(Vec<Point>,
     Ok((combinations(&parameters), sweep.span))
 }
 
-/// The swept parameters whose values are names although they look like numbers: all of them are digits in quotes, such as
-/// the masks "0", "3" and "ff".
+/// Swept parameters whose values are labels although they look like numbers: all are hexadecimal digits in quotes, such
+/// as the masks "0", "3" and "ff".
 pub(super) fn labels(work: &Section<'_>, scale: &Scale<'_>) -> Read<Vec<String>> {
     let Some(sweep) = work.table("sweep")? else {
         return Ok(Vec::new());
@@ -59,7 +59,7 @@ pub(super) fn labels(work: &Section<'_>, scale: &Scale<'_>) -> Read<Vec<String>>
     Ok(labelled.map(|parameter| parameter.name).collect())
 }
 
-/// Every combination; the first parameter changes last, as in nested loops.
+/// All combinations; the first parameter changes slowest, as in nested loops.
 fn combinations(parameters: &[Parameter]) -> Vec<Point> {
     let mut points = vec![Point::default()];
     for parameter in parameters {
@@ -121,7 +121,7 @@ fn parameters(
     Ok(parameters)
 }
 
-/// Combinations as they are listed; each has the parameters of the first one.
+/// Points as listed; all have the parameters of the first one.
 fn listed_points(work: &Section<'_>, tables: Vec<At<&DeTable<'_>>>) -> Read<Vec<Point>> {
     if tables.len() > POINTS_MAX {
         return Err(work.source.mistake(
@@ -163,7 +163,7 @@ fn listed_points(work: &Section<'_>, tables: Vec<At<&DeTable<'_>>>) -> Read<Vec<
     Ok(points)
 }
 
-/// What a template can name and the run does not fill in itself.
+/// Checks that a parameter can be used in templates and is not set by the run itself.
 fn check_name(work: &Section<'_>, name: &At<&str>) -> Read<()> {
     let is_name = |text: &str| {
         let letter =
@@ -188,7 +188,7 @@ fn check_name(work: &Section<'_>, name: &At<&str>) -> Read<()> {
     Ok(())
 }
 
-/// It stands in labels, tables and a column of `raw.csv`, where blanks part one value from the next.
+/// Values appear in labels, tables and a column of `raw.csv`, separated by blanks.
 fn check_value(work: &Section<'_>, value: &At<String>) -> Read<()> {
     let is_odd = |letter: char| letter.is_whitespace() || letter.is_control();
     let length = value.value.chars().count();

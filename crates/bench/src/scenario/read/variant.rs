@@ -1,4 +1,4 @@
-//! `[[work.variant]]`: who does it, and whether every value that its programs name is there.
+//! `[[work.variant]]`: programs of the roles, and a check that every value in their templates exists.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::scenario::{Launch, Point, Program, Rate, Role, Variant, Work, target}
 const VARIANT_KEYS: &[&str] = &[
     "name", "client", "proxy", "server", "control", "set", "collect", "hosts", "subject",
 ];
-/// Values every program may use, and those some may.
+/// Values available to every program. Without `rate`, `json` and others that depend on the role.
 const VALUES: &[&str] = &[
     "onrush",
     "bin_dir",
@@ -27,7 +27,7 @@ const VALUES: &[&str] = &[
     "seconds",
 ];
 
-/// Names that only the run can fill in.
+/// Whether only the run sets this value.
 pub(super) fn is_reserved(name: &str) -> bool {
     let of_roles = ["port", "target", "json", "shard", "start_at"];
     let ports = Role::ALL.map(|role| format!("{}.port", role.name()));
@@ -38,17 +38,17 @@ pub(super) fn is_reserved(name: &str) -> bool {
     is_own || of_roles.contains(&name) || ports.iter().any(|port| port == name)
 }
 
-/// Whether every program may use it without anybody setting it.
+/// Whether the run sets this value for every program.
 pub(super) fn is_own_value(name: &str) -> bool {
     VALUES.contains(&name)
 }
 
-/// Parameters that mean something by themselves, whether a template names them or not.
+/// Parameters with a meaning of their own, whether or not a template contains them.
 fn has_own_meaning(parameter: &str) -> bool {
     parameter == "cpus_per_role" || Role::ALL.iter().any(|role| role.name() == parameter)
 }
 
-/// Whether two points that differ in it have different networks.
+/// Whether variants have different hosts or links at points with different values of the parameter.
 fn changes_networks(works: &[Work], parameter: &str) -> bool {
     let networks = |work: &Work| -> Vec<_> {
         let variants = work.variants.iter();
@@ -64,7 +64,7 @@ fn changes_networks(works: &[Work], parameter: &str) -> bool {
     })
 }
 
-/// A parameter that no program hears of would be measured as if it made a difference.
+/// Rejects parameters that no program uses, since points would differ only by noise.
 pub(super) fn check_use(
     section: &Section<'_>,
     programs: &BTreeMap<String, Program>,
@@ -176,7 +176,7 @@ pub(super) fn variants<'a>(
     Ok(variants)
 }
 
-/// Idle connections are opened on this machine alone.
+/// Rejects idle connections in variants with hosts: they are opened only on this machine.
 fn check_idle(section: &Section<'_>, variant: &Variant, given: &Given<'_>) -> Read<()> {
     let is_idle = |name: &String| matches!(programs_of(given, name), Some(Launch::Idle(_)));
     let has_hosts = variant.network.is_some() || variant.remote.is_some();
@@ -193,7 +193,7 @@ fn programs_of<'p>(given: &'p Given<'_>, name: &str) -> Option<&'p Launch> {
     given.programs.get(name).map(|program| &program.launch)
 }
 
-/// A role named by the point or the variant, else by its work.
+/// The program of each role, set by the point or the variant, otherwise by the work.
 fn roles(
     work: &Section<'_>,
     variant: &Section<'_>,
@@ -219,7 +219,7 @@ fn roles(
             (None, Some(name)) => Some(name),
             (None, None) => work.text(role.name())?,
         };
-        // An empty name takes back what the work says: a variant without a proxy or a control client.
+        // An empty name removes a role of the work: a variant without a proxy or a control client.
         let Some(name) = given.filter(|name| !name.value.is_empty()) else {
             continue;
         };
@@ -245,7 +245,7 @@ fn roles(
     Ok(roles)
 }
 
-/// Every `{name}` of every program of a variant must have a value.
+/// Checks that every `{name}` in the programs of a variant has a value.
 fn check_templates(
     section: &Section<'_>,
     variant: &Variant,
@@ -287,7 +287,7 @@ fn place_of(text: &str, name: &str) -> Option<Range<usize>> {
     Some(start..start + name.len() + 2)
 }
 
-/// The names a program in this role may use. The run fills exactly these.
+/// Names that a program in this role may use; the run sets exactly these.
 fn value_names(role: Role, variant: &Variant, rate: Option<&Rate>) -> Vec<String> {
     let mut names: Vec<String> = VALUES.iter().map(|name| (*name).to_owned()).collect();
     match role {

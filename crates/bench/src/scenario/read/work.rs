@@ -1,4 +1,4 @@
-//! `[[work]]`: what is measured, and at which rate.
+//! `[[work]]`: connections, rate, variants and figures of each measurement.
 
 use onrush_measure::amount;
 
@@ -69,7 +69,7 @@ pub(super) fn works<'a>(section: &Section<'a>, given: &Given<'a>) -> Read<Vec<Wo
     Ok(works)
 }
 
-/// A road leads from one point to another.
+/// Rejects `road` with fewer than two points.
 fn check_road(section: &Section<'_>, points: usize) -> Read<()> {
     match section.value("road") {
         Some(road) if points < 2 && section.flag("road")? == Some(true) => Err(section.source.mistake(
@@ -80,7 +80,7 @@ fn check_road(section: &Section<'_>, points: usize) -> Read<()> {
     }
 }
 
-/// A work at one of its points.
+/// Reads a work at one of its points.
 fn work<'a>(
     section: &Section<'a>,
     given: &Given<'a>,
@@ -130,7 +130,7 @@ fn sharing(section: &Section<'_>) -> Read<Sharing> {
     }
 }
 
-/// The number that a parameter has at a point; one that the work gives, too, is a mistake.
+/// The value of a numeric parameter at a point. It is an error if the work has the key as well.
 fn swept_count(
     section: &Section<'_>,
     point: &At<Point>,
@@ -235,18 +235,18 @@ fn rate(section: &Section<'_>, before: &[Work], point: &At<Point>) -> Read<Optio
     }))
 }
 
-/// A whole number of requests per second, 1 or more, because most clients take no other: `5000`, `"10k"`, `"6k/m"`.
+/// An integer of at least 1 request per second, because most clients accept nothing else: `5000`, `"10k"`, `"6k/m"`.
 fn fixed_rate(text: &str) -> Option<Rate> {
     let rate = match amount::rate(text) {
         Ok(rate) => (rate.seconds == 1).then_some(rate.count as f64),
-        // TOML writes large numbers as 1e6, too.
+        // TOML also allows large numbers as 1e6.
         Err(_) => text.parse().ok(),
     };
     let is_whole = |rate: &f64| rate.is_finite() && *rate >= 1.0 && rate.fract() == 0.0;
     rate.filter(is_whole).map(Rate::Fixed)
 }
 
-/// The earlier work at the point that has the values of this one.
+/// The earlier work `name` at the point with the same values as `point`.
 fn point_of<'w>(
     section: &Section<'_>,
     before: &'w [Work],
