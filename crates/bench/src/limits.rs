@@ -130,7 +130,7 @@ pub const HISTORY_DEPTH_MAX: usize = 4;
 pub const HISTORY_ENTRIES_MAX: usize = 10_000;
 /// Rounds that a run needs to be part of a history; the median of fewer depends on a single round.
 pub const HISTORY_ROUNDS_MIN: usize = 3;
-/// Charts on a history's page, those of the longest series: a browser draws a thousand in a second.
+/// Charts on a history's page, for the longest series: a browser draws a thousand in a second.
 pub const HISTORY_CHARTS_MAX: usize = 1_000;
 
 /// Largest CPU number; kernels support at most 8,192 CPUs (`CONFIG_NR_CPUS`).

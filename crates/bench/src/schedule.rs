@@ -1,6 +1,6 @@
 //! Order of the trials in each round. The same seed gives the same order.
 //!
-//! Slow changes of a machine (heat, neighbours, memory) affect whichever trial runs at that time. Rounds are
+//! Slow changes of a machine (heat, neighbours, memory) affect the trial that runs at that time. Rounds are
 //! interleaved, so that they affect all variants, and shuffled, so that they do not affect the same variant in each
 //! round. Works are shuffled among each other, and variants within their work, so that compared variants run close
 //! together.
@@ -86,7 +86,7 @@ impl Schedule {
         cells.collect()
     }
 
-    /// Moves each work after the one that it needs.
+    /// Moves each work after the work that it needs.
     fn in_dependency_order(&self, mut waiting: Vec<usize>) -> Vec<usize> {
         let mut placed: Vec<usize> = Vec::with_capacity(waiting.len());
         while !waiting.is_empty() {

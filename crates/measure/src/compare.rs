@@ -64,8 +64,8 @@ pub struct Ratios {
 
 impl Ratios {
     /// Ratios of paired rounds `(ours, theirs)`, with the narrowest symmetric sign-test interval that has at least
-    /// `confidence` (between 0 and 1; usually 0.95). `None` if there are no rounds, a figure is not finite or one of
-    /// theirs is 0.
+    /// `confidence` (between 0 and 1; usually 0.95). `None` without rounds, or if a figure is not finite or
+    /// one of theirs is 0.
     pub fn of(pairs: &[(f64, f64)], confidence: f64) -> Option<Ratios> {
         let each: Vec<f64> = pairs.iter().map(|(ours, theirs)| ours / theirs).collect();
         let rounds = Rounds::of(&each)?;

@@ -12,7 +12,7 @@ use crate::tally::FlowCounters;
 /// Length of a report, and minimum length of a question.
 pub const REPORT_BYTES: usize = HEADER_BYTES + 9 * 8 + 8;
 
-/// What the receiver does with test datagrams.
+/// Treatment of test datagrams by the receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Counts them.
@@ -37,7 +37,7 @@ pub struct Report {
     pub cpu: u64,
     /// Number of that thread's core in its process. Flows of one core share a socket and a thread.
     pub core: u16,
-    /// What the receiver does with test datagrams.
+    /// Role of the receiver.
     pub role: Role,
 }
 

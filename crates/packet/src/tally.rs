@@ -25,7 +25,7 @@ pub struct FlowCounters {
 }
 
 impl FlowCounters {
-    /// Numbers below the highest one that have not arrived. Datagrams lost after the highest are not included.
+    /// Missing numbers below the highest received one. Datagrams lost after the highest are not included.
     pub fn missing(&self) -> u64 {
         self.next.saturating_sub(self.received)
     }
@@ -80,7 +80,7 @@ impl Counter {
     }
 
     /// Updates the jitter. Called for datagrams in order only: RFC 3550 compares datagrams consecutive in arrival, so
-    /// one that was reordered would count twice.
+    /// a reordered datagram would count twice.
     fn transit(&mut self, header: &Header, now: u64) {
         let transit = now.wrapping_sub(header.sent).cast_signed();
         if let Some(before) = self.transit.replace(transit) {

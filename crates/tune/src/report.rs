@@ -13,7 +13,7 @@ pub const COLUMNS: usize = 110;
 /// Characters of a name or sentence that are printed to a terminal as one line.
 const LINE_MAX: usize = 2_000;
 
-/// Formats a plan as text of this width (at least 40). Changes with the same reason are grouped, and those of an
+/// Formats a plan as text of this width (at least 40). Changes with the same reason are grouped, and an
 /// interface's queues are shown as ranges.
 pub fn text(plan: &Plan, columns: usize) -> String {
     let mut out = String::new();

@@ -192,8 +192,8 @@ impl Tree {
         names
     }
 
-    /// Whether a path of this machine is below another process's root. That is another mount namespace, behind a link
-    /// that openat2(2) does not follow with RESOLVE_IN_ROOT.
+    /// Whether a path of this machine is below another process's root. That is another mount namespace, reached through
+    /// a link that openat2(2) does not follow with RESOLVE_IN_ROOT.
     fn is_of_another_root(&self, path: &str) -> bool {
         let behind = path.strip_prefix("/proc/");
         let behind = behind.and_then(|behind| behind.split_once('/'));

@@ -19,9 +19,9 @@ pub const RAW: &str = "raw.csv";
 /// File name of the environment.
 pub const ENVIRONMENT: &str = "environment.json";
 
-/// Whether the figure called `name` is judged. An empty `only` selects all figures, otherwise those that contain one of
-/// its strings. Figures from collectors must be named in full: each figure judged makes the others less significant,
-/// and these only explain others.
+/// Whether the figure called `name` is judged. An empty `only` selects all figures, otherwise the figures that contain
+/// one of its strings. Figures from collectors must be named in full: each figure judged makes the others less
+/// significant, and these only explain others.
 pub fn is_selected(only: &[String], name: &str, metric: &Metric) -> bool {
     let own = metric.name();
     let mut parts = only.iter().filter(|part| name.contains(*part));
@@ -46,8 +46,7 @@ impl Run {
     /// Reads the result in `directory`.
     ///
     /// # Errors
-    /// If there is no result or a file cannot be read: reports the file, the line if there is one, and what was
-    /// expected.
+    /// Without a result, or if a file cannot be read: the file, the line if known, and the expected text.
     pub fn read(directory: &Path) -> Result<Run, ReadError> {
         if !fs::metadata(directory).is_ok_and(|found| found.is_dir()) {
             return Err(ReadError::NoDirectory(directory.to_owned()));

@@ -20,7 +20,7 @@ pub enum ReadError {
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong, and what was expected.
+        /// The problem and the expected text.
         what: String,
     },
     /// The file has an unsupported version.

@@ -1,7 +1,7 @@
 //! Counters at one moment by subject and measure, and the differences between two moments.
 //!
-//! A counter that decreased was reset (for example, an interface was recreated); one that disappeared ended with its
-//! subject; a new one starts at 0. So differences are never negative, and the totals of a window are the sum of its
+//! A counter that decreased was reset (for example, an interface was recreated); a counter that disappeared ended with
+//! its subject; a new one starts at 0. So differences are never negative, and the totals of a window are the sum of its
 //! differences.
 
 use std::borrow::Cow;

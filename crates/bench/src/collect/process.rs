@@ -24,7 +24,7 @@ pub fn time_of_ticks(ticks: u64) -> Duration {
 pub struct TreeUse {
     /// CPU time of all threads, user and system, including ended ones.
     pub cpu: Duration,
-    /// Failed readings of `cpu`, each of which makes `cpu` too small.
+    /// Failed readings of `cpu`; each makes `cpu` too small.
     pub failed: u64,
     /// Time in the run queue, over all threads.
     pub wait: Duration,

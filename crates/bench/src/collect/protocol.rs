@@ -25,7 +25,7 @@ pub fn tables(text: &str, counters: &mut Counters) {
     }
 }
 
-/// Skips protocol settings among the counters (RFC 1213), and treats the one gauge as such.
+/// Skips protocol settings among the counters (RFC 1213), and returns the only gauge as a gauge.
 fn count(name: &str, value: &str) -> Option<Count> {
     match name {
         "Forwarding" | "DefaultTTL" | "RtoAlgorithm" | "RtoMin" | "RtoMax" | "MaxConn" => None,

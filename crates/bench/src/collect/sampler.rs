@@ -161,7 +161,7 @@ impl Sampler {
         self.trees.insert(role, Tree::follow(&self.root, pid));
     }
 
-    /// Takes a sample if one is due and sampling is on.
+    /// Takes a sample if the interval has passed and sampling is on.
     pub fn poll(&mut self) {
         match self.collect {
             Collect::On => {}

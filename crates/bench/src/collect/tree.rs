@@ -118,7 +118,7 @@ impl Tree {
         self.processes.keys().copied()
     }
 
-    /// Reads all processes and threads; those that have ended keep the values of their last reading.
+    /// Reads all processes and threads. Ended ones keep the values of their last reading.
     pub fn read(&mut self) -> TreeUse {
         let mut total = TreeUse::default();
         let mut waiting: Vec<u32> = self.processes.keys().copied().collect();

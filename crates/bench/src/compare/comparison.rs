@@ -59,7 +59,7 @@ pub struct Figure {
     pub together: Option<Effect>,
     /// Verdict.
     pub verdict: Verdict,
-    /// Reason if there is no verdict; otherwise empty.
+    /// Reason for a missing verdict; otherwise empty.
     pub why: String,
     /// Rounds per run that would suffice for a verdict, if any number would.
     pub rounds_needed: Option<usize>,

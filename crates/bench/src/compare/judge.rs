@@ -12,7 +12,7 @@ use crate::limits::ROUNDS_MAX;
 pub(super) const CONFIDENCE: f64 = 0.90;
 
 /// Joint confidence of `Better` and `Worse` over all figures of a comparison (Bonferroni), so that forty figures of an
-/// unchanged system do not show one that is worse.
+/// unchanged system show no false `Worse`.
 pub(super) const JOINT_CONFIDENCE: f64 = 0.95;
 
 /// Probability with which the recommended number of rounds suffices for an unchanged system.

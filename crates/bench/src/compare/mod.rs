@@ -87,7 +87,7 @@ struct Candidate<'run> {
     metric: Metric,
 }
 
-/// The figures to compare: those of our variants, or of all if there are none.
+/// The figures to compare: of our variants, or of all variants if none is ours.
 fn candidates<'run>(a: &'run Run, b: &'run Run, options: &Options) -> Vec<Candidate<'run>> {
     let both = a.rows.variants.iter().filter_map(|entrant| {
         let other = b.rows.of(&entrant.subject)?;

@@ -67,7 +67,7 @@ impl CostFile {
         Ok(parse(&path.display().to_string(), &text)?)
     }
 
-    /// Overrides costs with those of the file.
+    /// Overrides `cost` with the values in the file.
     pub fn complete(&self, cost: &mut Cost) {
         if let Some(base_us) = self.application.base_us {
             cost.application = Some(RoleCost::fixed(base_us));

@@ -26,7 +26,7 @@ pub struct Interface {
     pub link: Option<LinkRate>,
     /// MTU in bytes.
     pub mtu: u64,
-    /// Limit on packets per second in each direction, of whatever origin.
+    /// Limit on packets per second in each direction, regardless of the cause.
     pub packets_max_each_way: Option<f64>,
     /// Path of packets between device and kernel.
     pub driver: Driver,
@@ -53,8 +53,8 @@ pub struct Queue {
 }
 
 impl Machine {
-    /// A machine without network whose application may use all CPUs of `nodes`. Fails if a CPU is in two nodes or there
-    /// is no CPU.
+    /// A machine without network whose application may use all CPUs of `nodes`. Fails without CPUs, or if a CPU is in
+    /// two nodes.
     pub fn of_nodes(nodes: Vec<CpuSet>) -> Result<Machine, String> {
         let mut application = CpuSet::default();
         for node in &nodes {

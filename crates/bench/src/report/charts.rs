@@ -15,7 +15,8 @@ const ZOOM: &str = "3";
 /// Maximum length of the title in a file name, in characters.
 const NAME_MAX: usize = 80;
 
-/// Writes each chart of `page` as `charts/NNN-title.svg`, in the order of the page. Removes those of an earlier result.
+/// Writes each chart of `page` as `charts/NNN-title.svg`, in the order of the page. Removes the charts of an earlier
+/// result.
 ///
 /// # Errors
 /// If a file cannot be written.

@@ -10,7 +10,7 @@ use crate::scenario::{Metric, Point};
 const CONFIDENCE: f64 = 0.95;
 
 pub(super) struct Step {
-    /// The change: all values at the first step, then those that differ from the previous step.
+    /// The change: all values at the first step, then the values that differ from the previous step.
     pub(super) change: String,
     /// Median and range of the first figure.
     pub(super) value: String,

@@ -100,7 +100,7 @@ pub fn check_directory(path: &Path) -> Result<(), Error> {
     check_room(path).map_err(|source| Error::NoRoom(path.to_owned(), source))
 }
 
-/// Removes the profiles of an earlier result, which could be mistaken for those of this run.
+/// Removes the profiles of an earlier result, which could be mistaken for profiles of this run.
 fn remove_profiles(directory: &Path) -> Result<(), Error> {
     let profiles = directory.join("profile");
     for entry in fs::read_dir(&profiles).into_iter().flatten().flatten() {

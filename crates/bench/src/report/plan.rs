@@ -43,7 +43,7 @@ pub fn list(experiment: &Experiment, onrush: &Path) -> String {
     text
 }
 
-/// Lists the trials of the first round in order, what is left out, and the total duration.
+/// Lists the trials of the first round in order, the omitted ones, and the total duration.
 pub fn schedule(experiment: &Experiment, planned: &Planned) -> String {
     let round = planned.schedule.round(1);
     let mut text = format!(

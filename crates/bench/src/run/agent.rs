@@ -53,7 +53,7 @@ pub fn serve(directory: &Path) -> Result<(), Error> {
     let directory = directory.canonicalize().map_err(write)?;
     // Programs that drop their privileges must be able to reach their files in it; only the owner may list it.
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o711)).map_err(write)?;
-    // Restores settings that killed agents left behind, in this directory and in others.
+    // Restores the settings of killed agents, in this directory and in others.
     saved_settings::restore_leftover(&directory);
     remove_stale(
         Path::new("/tmp"),
@@ -141,7 +141,7 @@ impl Shared {
             thread::sleep(WARDEN_EVERY);
         }
         self.held().end();
-        // Another thread may be blocked on output that nobody reads.
+        // Another thread may be blocked on output without a reader.
         std::process::exit(0);
     }
 

@@ -70,8 +70,8 @@ pub(super) fn unknown(window: &Window) -> impl Iterator<Item = String> {
 
 type Share = fn(&CpuUse) -> f64;
 
-/// Metrics over all CPUs of the host of the role under test, to which `cpu` belongs; `requests` are those of all
-/// clients.
+/// Metrics over all CPUs of the host of the role under test, to which `cpu` belongs; `requests` is the sum over
+/// all clients.
 pub(super) fn of_machine(window: &Window, cpu: usize, requests: u64) -> Vec<(String, f64)> {
     if requests == 0 {
         return Vec::new();

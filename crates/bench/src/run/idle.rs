@@ -10,7 +10,7 @@ use crate::limits::KERNEL_FILES_OPEN_MAX;
 
 const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(5);
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// File descriptors other than connections: those of the sampler, and 256 for everything else.
+/// File descriptors other than connections: for the sampler, and 256 for everything else.
 const OTHER_FILES: u64 = 256 + KERNEL_FILES_OPEN_MAX as u64;
 
 /// Open connections that received one response each. Dropping them resets them, so that no port stays in TIME_WAIT.

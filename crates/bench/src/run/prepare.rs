@@ -170,7 +170,7 @@ pub(super) fn values(
     for (listener, port) in ports {
         set(&format!("{}.port", listener.name()), port.to_string());
     }
-    // A variable of the experiment may use those of the run, but does not override them.
+    // A variable of the experiment may use variables of the run, but does not override them.
     for (name, text) in &subject.variant.set {
         let filled = render(text, &values);
         values.entry(name.clone()).or_insert(filled);

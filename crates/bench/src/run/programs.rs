@@ -1,4 +1,4 @@
-//! Checks whether the programs of an experiment are installed, with hints for those that are not.
+//! Checks whether the programs of an experiment are installed, with hints for missing ones.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -17,7 +17,7 @@ pub(super) struct Progress {
     is_terminal: bool,
     /// Number of trials; `None` if time or precision ends the run.
     total: Option<usize>,
-    /// Finished trials, including those of a resumed run.
+    /// Finished trials, including the trials of a resumed run.
     done: usize,
     /// Trials of the resumed run.
     resumed_trials: usize,

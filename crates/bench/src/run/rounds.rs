@@ -30,7 +30,7 @@ pub(super) struct Rounds<'a> {
     pub(super) started: Instant,
     pub(super) notes: Vec<String>,
     pub(super) lost: Option<String>,
-    /// What could not be written because a disk was full.
+    /// Write error, if a full disk ended the run.
     pub(super) no_room: Option<String>,
 }
 

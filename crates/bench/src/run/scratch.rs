@@ -30,7 +30,7 @@ impl Scratch {
             .unwrap_or_default();
         let name = format!("{PREFIX}{}-{}", std::process::id(), now.as_nanos());
         let path = std::env::temp_dir().join(name);
-        // Not create_dir_all: an existing directory would belong to somebody else.
+        // Not create_dir_all: an existing directory may belong to another user.
         fs::create_dir(&path)?;
         let lock = File::open(&path)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;

@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::placement::Placement;
 use crate::scenario::Role;
 
-/// Pins this process to CPUs without a role, otherwise to those of roles other than the role under test.
+/// Pins this process to CPUs without a role, otherwise to the CPUs of roles other than the role under test.
 ///
 /// Errors are ignored. Programs are not affected, because each is pinned by its own command line.
 pub(super) fn pin_self(placement: &Placement, under_test: Role) {

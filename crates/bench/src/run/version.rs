@@ -9,7 +9,7 @@ use super::interrupt::Interrupt;
 use super::leftover_processes::{self, run_name};
 use crate::limits::{READY_POLL, STOP_WAIT_MAX, VERSION_WAIT_MAX};
 
-/// Runs version commands. Processes that a command leaves behind are killed, so that none of them runs during trials.
+/// Runs version commands. Kills all remaining processes of a command, so that none of them runs during trials.
 pub(super) struct Versions<'a> {
     directory: PathBuf,
     run: String,

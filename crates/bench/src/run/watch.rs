@@ -68,7 +68,7 @@ impl OpenWindow {
         Ok(())
     }
 
-    /// Takes a sample if one is due; agents do this by themselves.
+    /// Takes a sample if the interval has passed; agents do this by themselves.
     pub(super) fn poll(&mut self) {
         match self {
             OpenWindow::Local(here) => here.sampler.poll(),

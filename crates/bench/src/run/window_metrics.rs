@@ -12,7 +12,7 @@ const COLLECTOR_SHARE_NOTED: f64 = 0.005;
 /// Interfaces with fewer packets per request carried unrelated traffic.
 const PACKETS_PER_REQUEST_MIN: f64 = 0.01;
 
-/// Moves collected data into the trial. `requests` are those of all clients in the window.
+/// Moves collected data into the trial. `requests` is the sum over all clients in the window.
 pub(super) fn collected(trial: &mut Trial, window: Window, requests: u64) {
     let length = window.length.as_secs_f64().max(1e-9);
     let requests = requests as f64;

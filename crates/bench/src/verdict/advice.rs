@@ -14,7 +14,7 @@ const PACKETS_SHARE: f64 = 0.5;
 /// Use below which a CPU can take over packets of another one.
 const ROOM: f64 = 0.7;
 
-/// A suggested change as a sentence; `None` if the program under test is the bottleneck, or there is no suggestion.
+/// A suggested change as a sentence; `None` if there is none, for example if the program under test is the bottleneck.
 pub(super) fn advice(trial: &Trial, placement: &Placement, under_test: Role) -> Option<String> {
     if trial.limiter.kind != BottleneckKind::Cpu {
         return None;

@@ -9,7 +9,7 @@ const RETRANSMITTED_MIN: f64 = 1.0 / 10_000.0;
 /// Share of the window throttled by a CPU quota below which it is ignored.
 const THROTTLED_MIN: f64 = 0.01;
 
-/// One sentence, or `None` without losses. The counters are those of the whole machine, including other programs.
+/// One sentence, or `None` without losses. The counters cover the whole machine, including other programs.
 pub(super) fn losses(trial: &Trial) -> Option<String> {
     let total = |subject: &str, measure: &str| {
         let measures = trial.totals.get(subject);

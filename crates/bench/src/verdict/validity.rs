@@ -110,7 +110,7 @@ fn judge_length(trial: &mut Trial, asked_s: f64) {
     }
 }
 
-/// The client is the bottleneck if its CPUs are saturated, those of the role under test are not, and it did not reach a
+/// The client is the bottleneck if its CPUs are saturated, the role under test's are not, and it did not reach a
 /// requested rate.
 fn judge_client(trial: &mut Trial, placement: &Placement, under_test: Role) {
     let busy = |role| trial.roles.get(&role).map_or(0.0, |used| used.busy);

@@ -82,7 +82,7 @@ fn change_needs_significant_permutation() {
             .map(|it| it.at)
             .collect()
     };
-    // 3 of 12 figures: 220 combinations, of which the first three and the last three show the change.
+    // 3 of 12 figures: 220 combinations; the first three and the last three show the change.
     assert_eq!(places(10, 3, 0.99), [10]);
     assert_eq!(places(8, 3, 0.95), [8]);
     // 2 of 8 figures: 2 of 28 combinations, so not significant.

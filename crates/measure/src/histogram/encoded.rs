@@ -1,7 +1,7 @@
 //! Validation of encoded histograms (HdrHistogram V2) before their lengths are trusted.
 //!
 //! ```text
-//! compressed:  cookie 4 | length of what follows 4 | zlib of the plain form
+//! compressed:  cookie 4 | length of the rest 4 | zlib of the plain form
 //! plain:       cookie 4 | length of the counts 4 | offset 4 | digits 4 | lowest 8 | highest 8 | ratio 8 | counts
 //! ```
 //!

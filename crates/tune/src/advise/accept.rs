@@ -1,6 +1,6 @@
 //! Recommends the key `accept` of `onrush serve`, i.e. how connections are assigned to its cores. Either every CPU of
 //! the server processes packets, and a connection belongs on the CPU that processes its packets; or packets have CPUs
-//! of their own, which say nothing about the best core. Pure.
+//! of their own, which do not determine the best core. Pure.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ fn planned_cpus(placed: &InterfacePlacement, interface: &Interface) -> Result<Cp
     Ok(all)
 }
 
-/// Recommendation for a server on the CPUs `own`, if `packets` are those that process packets.
+/// Recommendation for a server on the CPUs `own`, if `packets` process packets.
 fn fit(packets: Result<CpuSet, String>, own: &CpuSet) -> AcceptAdvice {
     let hash = |because| AcceptAdvice {
         accept: AcceptMode::Hash,

@@ -1,5 +1,5 @@
 //! Notes about a device's RSS, offloads and interrupt delays that are not as recommended. They are not changed, because
-//! somebody set them on purpose, or a driver that has more information.
+//! an administrator or a driver with more information set them on purpose.
 
 use super::action::Note;
 use super::budget::TRAFFIC_MIN;

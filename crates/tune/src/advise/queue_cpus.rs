@@ -252,7 +252,7 @@ impl HomeGroup<'_> {
     }
 
     /// Cores for interrupts only, for all parts with enough queues: the last ones of the home, since the first ones are
-    /// the default for everything else, then those of nearby nodes. Empty if the sum of their shares is below half a
+    /// the default for everything else, then CPUs of nearby nodes. Empty if the sum of their shares is below half a
     /// core and others have groups.
     fn interrupt_cpus(
         &self,

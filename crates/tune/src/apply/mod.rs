@@ -1,7 +1,7 @@
 //! Applies a plan to a machine, and undoes it.
 //!
 //! Each value is read, recorded in the journal, written, and read back, since the kernel may keep a different one.
-//! Refused changes do not stop the others. Undoing leaves alone values that somebody else has changed.
+//! Refused changes do not stop the others. Undoing leaves alone values that another program has changed.
 
 mod cpu_latency;
 mod journal;

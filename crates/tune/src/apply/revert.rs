@@ -12,7 +12,7 @@ use crate::Error;
 use crate::advise::{Target, ValueFormat};
 use crate::facts::Facts;
 
-/// Treatment of values that somebody else has changed since.
+/// Treatment of values that another program has changed since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Force {
     /// Report them and leave them alone.
@@ -41,7 +41,7 @@ pub enum RevertOutcome {
     Restored,
     /// Already had the original value.
     Unchanged,
-    /// Somebody else set this value; left alone.
+    /// Set by another program since; left alone.
     Conflict(String),
     /// The device is gone, with its values.
     Gone,
@@ -77,7 +77,7 @@ pub struct ChangeStatus {
     pub ours: String,
     /// Current value; `None` if the target is gone.
     pub now: Option<String>,
-    /// Whether the current value is the one that we set.
+    /// Whether the current value is still ours.
     pub is_in_force: bool,
 }
 
@@ -204,7 +204,7 @@ fn name(target: &Target, facts: &Facts) -> String {
     Location::of(target, facts).map_or_else(|| target.to_string(), |place| place.to_string())
 }
 
-/// Value that somebody else has set in place of ours.
+/// Value that another program has set in place of ours.
 fn conflict(machine: &impl Machine, facts: &Facts, change: &Change) -> Option<String> {
     let place = Location::of(&change.target, facts)?;
     let now = machine.get(&place).ok()?;

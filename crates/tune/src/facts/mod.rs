@@ -224,7 +224,7 @@ impl Facts {
     }
 }
 
-/// Reads the counters only, cheap enough for once a second; TCP counters are those of the process's namespace.
+/// Reads the counters only, cheap enough for once a second; TCP counters come from the process's namespace.
 pub fn counts(tree: &Tree, process: Option<u32>) -> Counts {
     let stat = tree.text("/proc/stat").unwrap_or_default();
     let uptime = tree.text("/proc/uptime").unwrap_or_default();

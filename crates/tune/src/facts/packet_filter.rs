@@ -1,4 +1,4 @@
-//! Counts nftables rules, including those that iptables-nft creates, by netlink
+//! Counts nftables rules, including rules that iptables-nft creates, by netlink
 //! (include/uapi/linux/netfilter/nf_tables.h). The contents of rules are not read.
 
 use std::io;

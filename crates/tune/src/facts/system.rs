@@ -76,7 +76,7 @@ pub const SETTINGS: &[&str] = &[
 pub struct System {
     /// `uname -r`.
     pub kernel: Option<String>,
-    /// Settings below /proc/sys; `None` for those that this kernel or network namespace does not have.
+    /// Settings below /proc/sys; `None` if this kernel or network namespace does not have the setting.
     pub settings: BTreeMap<String, Option<String>>,
     /// Current clock source.
     pub clocksource: Option<String>,

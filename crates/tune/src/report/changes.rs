@@ -1,4 +1,4 @@
-//! Groups changes, and joins those of queues into ranges: `queues 0-15  all -> 48-63, one each`.
+//! Groups changes, and joins changes of queues into ranges: `queues 0-15  all -> 48-63, one each`.
 
 use crate::advise::{Action, Target, ValueFormat};
 use crate::facts::Purpose;

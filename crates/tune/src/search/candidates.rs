@@ -43,7 +43,7 @@ pub(super) enum Value {
 /// Function that returns candidates of one kind by the current facts.
 pub(super) type Stage = fn(&Facts, &Request) -> Result<Vec<Candidate>, Error>;
 
-/// Stages in order: those that reset a device come first.
+/// Stages in order: settings that reset a device come first.
 pub(super) const STAGES: [Stage; 6] = [
     queue_counts,
     interrupts,
@@ -239,7 +239,7 @@ fn beside(facts: &Facts, queues: &[Queue], queue: &Queue) -> Vec<usize> {
         .collect()
 }
 
-/// The program on all CPUs, on those without interrupts and packets, on those of the plan, and on the node of the
+/// The program on all CPUs, on CPUs without interrupts and packets, on the CPUs of the plan, and on the node of the
 /// interrupts or the others.
 fn applications(facts: &Facts, request: &Request) -> Result<Vec<Candidate>, Error> {
     if facts.application.is_empty() {

@@ -67,7 +67,7 @@ pub struct Trials<'here> {
     pub on_step: &'here mut dyn FnMut(&SearchTrace),
 }
 
-/// Why there is no measurement.
+/// Reason for a missing measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unmeasured {
     /// It failed; contains the reason.
@@ -215,7 +215,7 @@ impl<M: Machine> Search<'_, '_, M> {
             Ok(Some(why)) => Ok(Err(Unmeasured::Failed(why))),
             Err(error) => Err(error),
         };
-        // Undo first, whatever the result.
+        // Undo first, also after an error.
         let stuck = self.put_back(candidate, &before)?;
         let result = result?;
         if let Some(why) = stuck {
@@ -229,7 +229,7 @@ impl<M: Machine> Search<'_, '_, M> {
         })
     }
 
-    /// Current values of all targets, and of those that lose their values with them.
+    /// Current values of all targets, and of settings that are lost when these change.
     fn before(&self, facts: &Facts, values: &Values) -> Vec<(Target, Value)> {
         let mut targets: Vec<Target> = Vec::new();
         for (target, _) in values {
@@ -243,8 +243,8 @@ impl<M: Machine> Search<'_, '_, M> {
         targets.into_iter().filter_map(value).collect()
     }
 
-    /// Restores the old values. A thread started meanwhile inherited the tried CPUs; it gets those of its process's
-    /// first thread. Returns what was refused.
+    /// Restores the old values. A thread started meanwhile inherited the tried CPUs; it gets the CPUs of its process's
+    /// first thread. Returns the refused changes.
     fn put_back(
         &mut self,
         candidate: &Candidate,

@@ -137,7 +137,7 @@ fn a_run_is_undone_without_those_before_it() {
     let root = cloud().write();
     let before = files(root.path());
     apply_to(root.path());
-    // Both runs change this; somebody else changes it in between.
+    // Both runs change this; another program changes it in between.
     let file = root.path().join("proc/sys/net/core/somaxconn");
     fs::write(file, "9999\n").expect("written");
     let first = files(root.path());
@@ -496,7 +496,7 @@ fn settings_that_are_in_force_since_the_boot_stay_in_the_file_that_sets_them() {
     };
     let first = persist(&[]);
     assert!(first.contains("net.core.somaxconn = 65535\n"), "{first}");
-    // As after a boot: the settings are in force, and there is no journal.
+    // As after a boot: the settings are in force, and the journal is gone.
     apply_to(root.path());
     fs::remove_dir_all(root.path().join("run")).expect("the journal");
     assert_eq!(persist(&[]), first);

@@ -197,7 +197,7 @@ fn check_unmoved(others: Vec<Interface>, counters: &[(&str, u64)]) {
 fn idle_ports_get_no_cores() {
     let slow = |name: &str| changeable(card(name, 0, 8, Some(1_000)), 8);
     check_unmoved(vec![slow("a"), slow("b")], &[]);
-    // The fast port is busy, or there is no traffic but noise.
+    // The fast port is busy, or the only traffic is noise.
     check_unmoved(
         vec![slow("a"), slow("b")],
         &[("fast", 10_000_000), ("a", 90)],

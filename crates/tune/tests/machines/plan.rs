@@ -134,7 +134,7 @@ fn surplus_queues_are_removed() {
         (one(16, 8, 1, 0, 64), 64, 64),
         (one(2, 4, 1, 0, 8), 8, 8),
         (one(2, 4, 1, -1, 8), 8, 8),
-        // 32 queues for a node of 16 cores, half of which are a quarter of the machine.
+        // 32 queues for a node of 16 cores, half of them a quarter of the machine.
         (one(2, 16, 1, 0, 32), 32, 8),
         (one(2, 16, 1, 0, 8), 32, 8),
         (one(1, 16, 1, 0, 20), 32, 4),

@@ -205,7 +205,7 @@ fn thread_affinity_is_searched_and_restored() {
         Machine::new(2, 16, 1).with("eth0", Kind::Ixgbevf, -1, 1, 16),
         1,
     );
-    // An unpinned program, one that pins its threads to CPUs in use, and a thread that will end.
+    // An unpinned program, a program that pins its threads to CPUs in use, and a thread that will end.
     let threads = [
         (70, 70, "0-31"),
         (80, 80, "16"),

@@ -332,7 +332,7 @@ proptest! {
         };
         let (one, two) = (of_cards(&plan), of_cards(&other));
         prop_assert!(!two.intersects(&far), "{two}");
-        // A quarter of a larger machine is more, half of which comes from the device's node. Cards that shared CPUs may
+        // A quarter of a larger machine is more, half of it from the device's node. Cards that shared CPUs may
         // have fewer, but separate ones.
         prop_assert!(one.len() <= two.len(), "{one} {two}");
     }

@@ -1,6 +1,7 @@
 //! Progress of a running client: the last of its rows, as h1load and `onrush load` print them.
 
-/// The last second with the client's own numbers: "189k requests/s, ttlb 52.75u". `None` if there is no row.
+/// The last second with the client's own numbers: "189k requests/s, ttlb 52.75u". `None` if its last
+/// complete line is not such a row.
 ///
 /// `head` is the start of its output, which contains the column names, `tail` its end; an incomplete last line is
 /// ignored.

@@ -1,4 +1,4 @@
-//! Report of a client, independent of which client it is.
+//! Report of a client in a form common to all clients.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
 }
 
 fn round_trip(text: &str) -> Result<ClientReport, String> {
-    // Latencies are those of the "valid" part, which excludes the warm-up and the last 50 ms.
+    // Latencies come from the "valid" part, which excludes the warm-up and the last 50 ms.
     let run = after_prefix(text, "[Total Run]")?;
     let seconds = field(run, "RunTime=")?;
     let received = whole(run, "ReceivedMessages=")?;

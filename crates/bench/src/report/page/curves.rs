@@ -14,7 +14,7 @@ use crate::outcome::{Latency, Sample, Second, Trial, VariantOutcome, WorkOutcome
 use crate::scenario::{Metric, Unit};
 use crate::verdict::counts;
 
-/// All charts of a work except those of its CPUs, as `<figure>` elements.
+/// All charts of a work except the charts of its CPUs, as `<figure>` elements.
 pub(super) fn of_work(work: &WorkOutcome, palette: &Palette) -> Vec<String> {
     let mut figures = rounds(work, palette);
     let has_rounds = !figures.is_empty();

@@ -15,7 +15,7 @@ use crate::limits::RATE_CHARTS_MAX;
 use crate::outcome::{Trial, VariantOutcome, WorkOutcome};
 use crate::scenario::{Metric, Point};
 
-/// Minimum ratio between the highest and the lowest rate; without a difference there is no curve to draw.
+/// Minimum ratio between the highest and the lowest rate that makes a curve.
 const DIFFERS_FROM: f64 = 1.05;
 const PERCENTILES: [&str; 2] = ["50", "99"];
 

@@ -268,7 +268,7 @@ fn busy(sample: &Sample, number: usize) -> f64 {
     cpu.map_or(0.0, CpuUse::busy)
 }
 
-/// All interrupts of a CPU: inter-processor, timer, and those of this machine's network devices.
+/// All interrupts of a CPU: inter-processor, timer, and network devices of this machine.
 fn interrupts(sample: &Sample, number: usize) -> f64 {
     let own = sample.counters.get(&format!("cpu{number}"));
     let own = own.into_iter().flatten();

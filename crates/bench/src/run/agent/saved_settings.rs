@@ -70,7 +70,7 @@ impl SavedSettings {
         list.sync_data()
     }
 
-    /// Restores all settings in reverse order, and returns those that failed.
+    /// Restores all settings in reverse order, and returns the failures.
     pub(super) fn restore(&mut self) -> Vec<String> {
         let mut failures = Vec::new();
         while let Some(was) = self.set.pop() {

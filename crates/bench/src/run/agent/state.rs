@@ -206,7 +206,7 @@ impl AgentState {
         Ok(answers)
     }
 
-    /// Takes a sample if one is due, and returns the roles whose programs have ended since the last call.
+    /// Takes a sample if the interval has passed, and returns the roles whose programs have ended since the last call.
     pub(super) fn poll(&mut self) -> Vec<Role> {
         if let Some(open) = &mut self.window {
             open.sampler.poll();
@@ -250,7 +250,7 @@ impl AgentState {
         Ok(pieces(Some(output)))
     }
 
-    /// Restores all settings and tuning changes in reverse order, and returns those that failed.
+    /// Restores all settings and tuning changes in reverse order, and returns the failures.
     fn restore(&mut self) -> Vec<String> {
         let mut failures = self.undo.restore();
         if let Some(mut tuning) = self.tuning.take() {

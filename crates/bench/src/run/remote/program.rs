@@ -39,7 +39,7 @@ impl RemoteProgram {
         Ok(true)
     }
 
-    /// The end of one program's output, preferably of one that has ended.
+    /// The end of one node's output, preferably of a node whose program has ended.
     pub(in crate::run) fn output_tail(&self) -> String {
         let ended = self.nodes.iter().find(|node| node.has_ended(self.role));
         let node = ended.or(self.nodes.first());

@@ -197,7 +197,7 @@ impl Drop for Allocation {
             self.terminate();
             self.has_ended_within(STOP_WAIT_MAX);
         }
-        // Slurm releases the nodes when salloc has ended, for whatever reason.
+        // Slurm releases the nodes when salloc has ended, also after a kill.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

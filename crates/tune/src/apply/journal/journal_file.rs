@@ -98,7 +98,7 @@ fn begun(path: &Path, first: &str) -> io::Result<TempFile> {
     Ok(beside)
 }
 
-/// Removes the temporary files of killed processes, including those of other network namespaces: a namespace may be
+/// Removes the temporary files of killed processes, also in other network namespaces: a namespace may be
 /// gone, and its journal is then never opened again. Failures are ignored.
 fn remove_leftovers(path: &Path) {
     let directory = path.parent().map(fs::read_dir).and_then(Result::ok);

@@ -8,7 +8,7 @@ use crate::tree::Tree;
 use onrush_machine::cpus::CpuSet;
 
 /// Assigns each interface the interrupts of its device. The ports of one device (Chelsio, MANA), and representors of
-/// virtual functions (mlx5), share a table of interrupts. Each gets the interrupts with its name and those that serve
+/// virtual functions (mlx5), share a table of interrupts. Each gets the interrupts with its name and the ones for
 /// all ports, but none if the interrupts have no names.
 pub(super) fn assign(
     tree: &Tree,

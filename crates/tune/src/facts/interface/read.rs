@@ -77,8 +77,8 @@ fn interface(tree: &Tree, name: String) -> Option<Interface> {
     })
 }
 
-/// Whether an interface represents a function behind the device's switch, by its port name `pf0vf3` or `c1pf0sf88`
-/// (devlink_port_phys_port_name_get in net/devlink/port.c). The physical port is `p0`.
+/// Whether an interface represents a function connected to the device's switch, by its port name `pf0vf3` or
+/// `c1pf0sf88` (devlink_port_phys_port_name_get in net/devlink/port.c). The physical port is `p0`.
 fn is_representor(tree: &Tree, path: &str) -> bool {
     let name = tree.text(&format!("{path}/phys_port_name"));
     name.is_some_and(|name| {

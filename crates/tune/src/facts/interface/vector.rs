@@ -21,7 +21,7 @@ pub(super) fn name_queues(interface: &Interface, irqs: &mut [Irq]) -> bool {
     drop_twins(irqs)
 }
 
-/// Assigns all queues to the only interrupt of a device, whatever its name.
+/// Assigns all queues to the only interrupt of a device, regardless of its name.
 pub(super) fn serve_all(interface: &Interface, only: &mut Irq) {
     let all = interface.receive.len().max(1);
     (only.purpose, only.queue, only.queues) = (Purpose::Both, Some(0), all);
