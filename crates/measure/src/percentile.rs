@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn too_few_samples_above_a_percentile_bound_it_on_one_side_only() {
-        // P(all n samples lie below p) = p^n must not exceed 2.5 %: n >= ln 0.025 / ln 0.999 =
+        // P(all n samples are below p) = p^n must not exceed 2.5 %: n >= ln 0.025 / ln 0.999 =
         // 3687.04.
         assert_eq!(
             interval_ranks(3_688, 99.9, 0.95).map(|(_, high)| high),
