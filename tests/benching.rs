@@ -324,7 +324,7 @@ onrush = ["serve", "--respond", "200", "--listen", "127.0.0.1:{port}", "--thread
     let trials = trials(&results(&out, &finished));
     let said = [
         "expected the text that ab prints at its end; no line begins with `Complete requests:`); it printed: first | last",
-        "there is no JSON object); its file ends with: half of a re; it printed nothing",
+        "no JSON object found); its file ends with: half of a re; it printed nothing",
         "it wrote no report into `{json}`); it printed nothing",
     ];
     for ((name, trial), part) in trials.iter().zip(said) {

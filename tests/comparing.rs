@@ -124,11 +124,11 @@ fn invalid_results_are_named_and_never_overwritten() {
     for (words, said) in [
         (
             vec![&a[..], &place.path("none")],
-            "is not a directory: expected one that onrush bench wrote",
+            "is not a directory: expected a result of onrush bench",
         ),
         (
             vec![&a, &place.path("empty")],
-            "has no raw.csv: expected a directory that onrush bench wrote",
+            "has no raw.csv: expected a result of onrush bench",
         ),
         (
             vec![&a, &place.path("cut")],
@@ -230,7 +230,7 @@ fn invalid_history_is_one_line() {
     let place = Place::new();
     place.file("h/2026-11-01-x", "README.md", "no result");
     for (words, said) in [
-        (vec![place.path("h")], "there is no result below"),
+        (vec![place.path("h")], "no result found below"),
         (vec![place.path("none")], "cannot list"),
         (
             vec![

@@ -346,7 +346,7 @@ const REFUSED: &[(&str, &str)] = &[
         "iperf3/server-died.json",
         "iperf3 reports: unable to write to stream socket: Broken pipe",
     ),
-    ("iperf3/text.txt", "there is no JSON object"),
+    ("iperf3/text.txt", "no JSON object found"),
     ("memcaslap/refused.txt", "no line begins with `Run time:`"),
     ("sockperf/nobody.txt", "no line begins with `[Total Run]`"),
     ("sockperf/refused.txt", "no line begins with `[Total Run]`"),

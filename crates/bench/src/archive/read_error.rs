@@ -58,12 +58,12 @@ impl fmt::Display for ReadError {
         match self {
             ReadError::NoDirectory(path) => write!(
                 out,
-                "{} is not a directory: expected one that onrush bench wrote",
+                "{} is not a directory: expected a result of onrush bench",
                 path.display()
             ),
             ReadError::NoResult(path, name) => write!(
                 out,
-                "{} has no {name}: expected a directory that onrush bench wrote",
+                "{} has no {name}: expected a result of onrush bench",
                 path.display()
             ),
             ReadError::Unreadable(path, _) => write!(out, "cannot read {}", path.display()),
@@ -79,7 +79,7 @@ impl fmt::Display for ReadError {
             ),
             ReadError::NoResults(path) => write!(
                 out,
-                "there is no result below {}: expected directories with a raw.csv, which onrush bench writes",
+                "no result found below {}: expected directories with a raw.csv, as onrush bench writes them",
                 path.display()
             ),
             ReadError::Unlisted(path, _) => write!(out, "cannot list {}", path.display()),

@@ -187,7 +187,7 @@ impl Rows {
             rows.take(&columns, &record, &mut places).map_err(wrong)?;
         }
         if rows.variants.is_empty() {
-            let what = "there are no rows: expected one for each metric of each round";
+            let what = "the file has no rows: expected one for each metric of each round";
             return Err(ReadError::line(path, 1, what));
         }
         for rounds in rows
@@ -265,7 +265,7 @@ impl Columns {
         for name in COLUMNS {
             let Some(place) = find(name) else {
                 let what = format!(
-                    "there is no column {name:?}: expected at least {}",
+                    "column {name:?} is missing: expected at least {}",
                     COLUMNS.join(",")
                 );
                 return Err(ReadError::line(path, 1, what));
@@ -443,10 +443,10 @@ mod tests {
         for (text, expected) in [
             (
                 String::new(),
-                "line 1: there is no column \"round\": expected at least round,work,variant",
+                "line 1: column \"round\" is missing: expected at least round,work,variant",
             ),
-            (HEAD.to_owned(), "line 1: there are no rows"),
-            ("a,b\n".into(), "line 1: there is no column \"round\""),
+            (HEAD.to_owned(), "line 1: the file has no rows"),
+            ("a,b\n".into(), "line 1: column \"round\" is missing"),
             (
                 format!("{HEAD}{good}2,0,w,v,true,true,fal"),
                 "line 3: the file ends within this line",

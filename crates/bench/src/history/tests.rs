@@ -204,7 +204,7 @@ fn unreadable_results_are_listed() {
     );
     let found = folder.history(&Options::default());
     assert!(
-        found.left_out[0].contains("raw.csv, line 1: there is no column"),
+        found.left_out[0].contains("raw.csv, line 1: column \"variant\" is missing"),
         "{:?}",
         found.left_out
     );
@@ -235,7 +235,7 @@ fn a_folder_without_results_says_what_was_expected() {
             .expect_err("nothing")
             .to_string()
     };
-    assert!(said(folder.0.path()).starts_with("there is no result below"));
+    assert!(said(folder.0.path()).starts_with("no result found below"));
     assert!(said(&folder.0.path().join("none")).starts_with("cannot list"));
 }
 

@@ -142,11 +142,11 @@ impl Event {
 
     fn title(self) -> &'static str {
         match self {
-            Event::Retransmitted => "segments sent again",
-            Event::ListenOverflow => "connections at a full listener",
+            Event::Retransmitted => "retransmitted segments",
+            Event::ListenOverflow => "connections at a full accept queue",
             Event::ListenDrop => "connections dropped by a listener",
             Event::SoftnetDropped => "packets dropped at a full backlog",
-            Event::SoftnetTimeSqueeze => "rounds that left packets",
+            Event::SoftnetTimeSqueeze => "packet rounds that ended with packets left",
         }
     }
 }
@@ -214,7 +214,7 @@ impl Collected {
             Collected::PacketsOf(interface) => format!("packets per request on {interface}"),
             Collected::ContextSwitches => "context switches per request".into(),
             Collected::Count(event) => event.title().into(),
-            Collected::CollectorShare => "share of a CPU that the measuring used".into(),
+            Collected::CollectorShare => "share of one CPU used by the measurement".into(),
         }
     }
 

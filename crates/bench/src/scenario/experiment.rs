@@ -60,8 +60,8 @@ impl Experiment {
         let runs_here = |work: &Work| work.variants.iter().any(|variant| variant.remote.is_none());
         self.works.iter().any(runs_here).then(|| {
             format!(
-                "The values of this scale are for {wanted} CPUs, and {cpus} can be used here: masks and numbers of threads may \
-                 have another effect. Take another scale, or a larger machine."
+                "The values of this scale are for {wanted} CPUs, and {cpus} are usable here: its CPU masks and thread \
+                 counts may not fit. Use another scale, or a larger machine."
             )
         })
     }

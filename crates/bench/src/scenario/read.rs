@@ -89,7 +89,7 @@ pub(super) fn experiment(
         .map(|text| text.trim().to_owned())
         .collect();
     Ok(Experiment {
-        name: name(&section, "a short name for the output directory")?.value,
+        name: name(&section, "expected a short name for the output directory")?.value,
         about: about.join(" "),
         rounds: ends.rounds.unwrap_or(usual),
         budget: ends.budget,
@@ -309,7 +309,7 @@ at_most = 0.85
             ("{}", "a list of values for each parameter"),
             ("{ connections = 5 }", "expected a list of values"),
             ("{ connections = [] }", "`connections` has no values"),
-            ("{ connections = [1, 1] }", "`1` stands here twice"),
+            ("{ connections = [1, 1] }", "`1` is listed twice"),
             ("{ connections = [0] }", "a whole number from 1 to 100000"),
             (
                 "{ rate = [\"x\"] }",
@@ -319,8 +319,8 @@ at_most = 0.85
                 "{ rate = [1000, 1.5] }",
                 "expected a whole number of requests per second as `rate`, found `1.5`",
             ),
-            ("{ io = [\"epoll\"] }", "stands in `set`, too"),
-            ("{ depth = [1] }", "no program of this work names {depth}"),
+            ("{ io = [\"epoll\"] }", "is swept and also in `set`"),
+            ("{ depth = [1] }", "no program of this work uses {depth}"),
             ("{ port = [1] }", "filled in by the run"),
             ("{ Depth = [1] }", "lower-case letters"),
             ("{ io = [\"a b\"] }", "no blanks"),
@@ -334,7 +334,10 @@ at_most = 0.85
             "connections = 100",
             "connections = 100\nsweep = { connections = [1] }",
         );
-        assert!(twice.contains("given by the work, too"), "{twice}");
+        assert!(
+            twice.contains("is swept and also set by the work"),
+            "{twice}"
+        );
         let numbers: Vec<String> = (1..=501).map(|number| number.to_string()).collect();
         let many = swept(&format!("{{ connections = [{}] }}", numbers.join(", ")));
         assert!(many.contains("500 points at most"), "{many}");
@@ -354,7 +357,10 @@ at_most = 0.85
             "{message}"
         );
         let message = mistake("ours = [\"epoll\"]", "ours = [\"epoll\", \"nginx\"]");
-        assert!(message.contains("not compared with itself"), "{message}");
+        assert!(
+            message.contains("cannot be compared with itself"),
+            "{message}"
+        );
         let message = mistake("set = { io = \"epoll\" }", "set = { io = \"a\", port = 1 }");
         assert!(
             message.contains("`{port}` in `set` is filled in by the run"),
@@ -387,8 +393,8 @@ at_most = 0.85
         assert_eq!(experiment.order, Order::File);
         let longest = Duration::from_secs(20);
         assert_eq!(experiment.warm_up, WarmUp::UntilSteady(longest));
-        assert!(mistake("rounds = 2", "precision = 2").contains("two per cent"));
-        assert!(mistake("rounds = 2", "budget = \"0s\"").contains("no round fits"));
+        assert!(mistake("rounds = 2", "precision = 2").contains("2 % in both directions"));
+        assert!(mistake("rounds = 2", "budget = \"0s\"").contains("no time for a round"));
         assert!(mistake("rounds = 2", "order = \"files\"").contains("did you mean `file`?"));
     }
 
@@ -536,7 +542,7 @@ at_most = 0.85
                 "ssh = { to = \"a\", address = \"a\" }",
                 "expected an address such as",
             ),
-            ("ssh = \"a\"\nnamespace = {}", "a host is one thing"),
+            ("ssh = \"a\"\nnamespace = {}", "a host has exactly one of"),
             ("namespace = {}", "expected one kind of host"),
             ("namespace = {}\ntune = \"none\"", "unknown key `tune`"),
             ("local = {}", "`address` is missing here"),
@@ -561,12 +567,12 @@ at_most = 0.85
             (
                 "ssh = \"a\"",
                 "slurm = { nodes = 2 }",
-                "which only the client can be",
+                "only the client can run on several",
             ),
             (
                 "slurm = { partition = \"x\" }",
                 "slurm = { partition = \"y\" }",
-                "hosts of Slurm are one allocation",
+                "Slurm hosts share one allocation",
             ),
         ] {
             let message = read(&on_machines(a, b)).expect_err(a).to_string();
@@ -592,7 +598,7 @@ at_most = 0.85
             ),
             (
                 "[[link]]\nbetween = [\"left\", \"left\"]",
-                "between two hosts",
+                "connects two different hosts",
             ),
             (
                 "[[link]]\nbetween = [\"left\", \"rigt\"]",
@@ -602,7 +608,7 @@ at_most = 0.85
             ("[host.odd]", "`namespace` is missing"),
             (
                 "[host.odd]\nnamespace = { sysctl = { \"vm.swappiness\" = 1 } }",
-                "no setting of a namespace",
+                "is not a setting of a network namespace",
             ),
         ] {
             let message = of(link);
@@ -613,7 +619,7 @@ at_most = 0.85
             "between = [\"right\", \"other\"]\n[host.other]\nnamespace = {}",
         );
         let message = read(&alone).expect_err("no way").to_string();
-        assert!(message.contains("no [[link]] is between"), "{message}");
+        assert!(message.contains("no [[link]] connects"), "{message}");
         let half = on_hosts("").replace("server = \"right\"", "proxy = \"right\"");
         let message = read(&half).expect_err("no host").to_string();
         assert!(
@@ -639,7 +645,7 @@ at_most = 0.85
         }
         for (sweep, count) in [("", 2), ("sweep = { connections = [30] }", 0)] {
             let message = read(&paced(sweep)).expect_err("no one point").to_string();
-            let expected = format!("`fixed` has {count} points for one of this work");
+            let expected = format!("`fixed` has {count} points for one point of this work");
             assert!(message.contains(&expected), "{message}");
         }
     }
@@ -712,7 +718,7 @@ at_most = 0.85
         );
         assert!(
             mistake("connections = 100", "under_test = \"proxy\"")
-                .contains("not every variant here has a proxy")
+                .contains("not every variant of this work has a proxy")
         );
         assert!(
             mistake("\"nginx.conf\" = ", "\"../nginx.conf\" = ")
@@ -733,7 +739,7 @@ at_most = 0.85
             (
                 "set = { io = \"epoll\" }",
                 "set = { io = \"epoll\", oi = \"epoll\" }",
-                "nothing in this file names {oi}",
+                "nothing in this file uses {oi}",
             ),
             (
                 "[program.load]",

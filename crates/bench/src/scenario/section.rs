@@ -77,7 +77,7 @@ pub(crate) fn check_named(source: Source<'_>, what: &str, name: &At<&str>) -> Re
     if !name.value.is_empty() {
         return Ok(());
     }
-    let said = format!("a {what} without a name cannot be meant by anything: expected a name");
+    let said = format!("a {what} without a name: expected a name, by which other keys refer to it");
     Err(source.mistake(name.span.clone(), said))
 }
 
@@ -143,7 +143,7 @@ impl<'a> Section<'a> {
                 value: text.into(),
                 span: value.span(),
             })),
-            None => self.wrong(value, "a text in quotes"),
+            None => self.wrong(value, "a string in quotes"),
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a> Section<'a> {
             return Ok(None);
         };
         let Some(array) = value.get_ref().as_array() else {
-            return self.wrong(value, "a list of texts, [\"…\", \"…\"]");
+            return self.wrong(value, "a list of strings, [\"…\", \"…\"]");
         };
         let mut texts = Vec::new();
         for entry in array.iter() {
@@ -161,7 +161,7 @@ impl<'a> Section<'a> {
                     value: text.to_owned(),
                     span: entry.span(),
                 }),
-                None => return self.wrong(entry, "a text in quotes"),
+                None => return self.wrong(entry, "a string in quotes"),
             }
         }
         Ok(Some(texts))
@@ -233,7 +233,7 @@ impl<'a> Section<'a> {
         };
         let said = match amount::duration(text) {
             Ok(duration) if duration <= max => return Ok(Some(duration)),
-            Ok(_) => format!("at most {} s are allowed here", max.as_secs()),
+            Ok(_) => format!("expected at most {} s", max.as_secs()),
             Err(why) => why.to_string(),
         };
         Err(self.source.mistake(value.span(), said))
@@ -303,7 +303,7 @@ impl<'a> Section<'a> {
             DeValue::Integer(number) => number.as_str().replace('_', ""),
             DeValue::Float(number) => number.as_str().replace('_', ""),
             DeValue::Boolean(truth) => truth.to_string(),
-            _ => return self.wrong(value, "a text in quotes, a number, true or false"),
+            _ => return self.wrong(value, "a string in quotes, a number, true or false"),
         };
         Ok(At {
             value: text,
@@ -321,7 +321,7 @@ impl<'a> Section<'a> {
             let text = match value.get_ref() {
                 DeValue::String(text) => text.to_string(),
                 DeValue::Integer(number) => number.as_str().replace('_', ""),
-                _ => return self.wrong(value, "a text in quotes"),
+                _ => return self.wrong(value, "a string in quotes"),
             };
             texts.insert(name.get_ref().to_string(), text);
         }
@@ -387,7 +387,7 @@ pub(crate) fn name(section: &Section<'_>, what: &str) -> Read<At<String>> {
         return Err(section.source.mistake(
             name.span,
             format!(
-                "a name is not empty, has no `/`, line break or other control character, and {NAME_MAX} characters at most"
+                "expected a name of 1 to {NAME_MAX} characters without `/`, line breaks and other control characters"
             ),
         ));
     }

@@ -26,7 +26,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         .by_ref()
         .map(|line| line.trim_start_matches(['#', '_', ' ']))
         .find(|line| line.starts_with("time "))
-        .ok_or("there is no line of column names")?;
+        .ok_or("the line of column names is missing")?;
     let columns: HashMap<&str, usize> = header
         .split_whitespace()
         .enumerate()
@@ -48,7 +48,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         let number = |name: &str| -> Result<u64, String> {
             let at = columns
                 .get(name)
-                .ok_or_else(|| format!("there is no column `{name}`"))?;
+                .ok_or_else(|| format!("column `{name}` is missing"))?;
             count(words[*at]).ok_or_else(|| not_a_number(name, words[*at]))
         };
         if has_statuses {
@@ -73,7 +73,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         notes.push("h1load does not report the statuses of responses; with -S it does".to_owned());
     }
     let loaded = under_load(&rows);
-    let last = *loaded.last().ok_or("there is no row")?;
+    let last = *loaded.last().ok_or("no row found")?;
     let total = rows.last().map_or(last, |row| *row);
     let duration_s = (last.t as f64).max(1.0);
     let found = latency(None, None, percentiles(text)?);

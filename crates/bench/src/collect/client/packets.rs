@@ -55,7 +55,7 @@ struct SecondJson {
 pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     let mut parts = objects::<Json>(text)?.into_iter().map(one);
     let Some(first) = parts.next() else {
-        return Err("there is no JSON object".to_owned());
+        return Err("no JSON object found".to_owned());
     };
     Ok(parts.fold(first, add_reports))
 }

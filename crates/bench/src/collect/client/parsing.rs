@@ -95,7 +95,7 @@ pub(super) fn objects<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String>
     let values = serde_json::Deserializer::from_str(text).into_iter::<T>();
     let values: Result<Vec<T>, _> = values.collect();
     match values {
-        Ok(values) if values.is_empty() => Err("there is no JSON object".to_owned()),
+        Ok(values) if values.is_empty() => Err("no JSON object found".to_owned()),
         Ok(values) => Ok(values),
         Err(error) => Err(format!("its JSON: {error}")),
     }
@@ -103,7 +103,7 @@ pub(super) fn objects<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String>
 
 /// The first JSON object that parses as `T`. Some clients print log lines before it, which may be JSON too.
 pub(super) fn json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    let mut why = "there is no JSON object".to_owned();
+    let mut why = "no JSON object found".to_owned();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         if line.trim_start().starts_with('{') {

@@ -45,7 +45,7 @@ fn round_trip(text: &str) -> Result<ClientReport, String> {
         latency: latency(Some(mean), Some(max), percentiles),
         warnings: trouble.then_some(kinds).into_iter().collect(),
         notes: vec![
-            "sockperf counts messages: `requests` are those that were returned".to_owned(),
+            "sockperf counts messages: `requests` are the returned messages".to_owned(),
             latency_words.to_owned(),
         ],
         ..ClientReport::default()

@@ -59,7 +59,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
             false => None,
         },
         warnings,
-        notes: vec!["the rate of vegeta covers responses with a successful status; its bytes are those of bodies".to_owned()],
+        notes: vec!["the rate of vegeta covers responses with a successful status; its bytes count only bodies".to_owned()],
         ..ClientReport::default()
     })
 }

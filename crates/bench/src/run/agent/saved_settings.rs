@@ -122,7 +122,9 @@ fn files(setting: &Setting) -> io::Result<Vec<PathBuf>> {
             check(interface)?;
             let queues = Path::new("/sys/class/net").join(interface).join("queues");
             let entries = fs::read_dir(&queues).map_err(|error| {
-                io::Error::other(format!("there is no interface `{interface}`: {error}"))
+                io::Error::other(format!(
+                    "cannot list the queues of interface `{interface}`: {error}"
+                ))
             })?;
             let names = entries.flatten().map(|entry| entry.file_name());
             let receive = names.filter(|name| name.to_string_lossy().starts_with("rx-"));

@@ -39,7 +39,7 @@ fn budget(section: &Section<'_>) -> Read<Option<Duration>> {
     match section.value("budget") {
         Some(value) if budget == Some(Duration::ZERO) => Err(section.source.mistake(
             value.span(),
-            "no round fits into no time: expected a duration such as \"20m\"",
+            "a budget of 0 has no time for a round: expected a duration such as \"20m\"",
         )),
         Some(_) | None => Ok(budget),
     }
@@ -54,7 +54,7 @@ fn precision(section: &Section<'_>) -> Read<Option<f64>> {
     }
     Err(section.source.mistake(
         share.span,
-        "expected a share of the value, above 0 and below 1: 0.02 is two per cent to both sides",
+        "expected a share of the value, above 0 and below 1: 0.02 is 2 % in both directions",
     ))
 }
 

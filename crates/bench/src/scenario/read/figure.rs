@@ -28,7 +28,7 @@ fn figure(source: Source<'_>, table: At<&DeTable<'_>>, variants: &[Variant]) -> 
     let ours = section
         .texts("ours")?
         .filter(|ours| !ours.is_empty())
-        .ok_or_else(|| section.missing("ours", "the variants that are judged"))?;
+        .ok_or_else(|| section.missing("ours", "expected the names of the judged variants"))?;
     for name in &ours {
         variant_exists(source, name, variants)?;
     }
@@ -55,7 +55,7 @@ fn figure(source: Source<'_>, table: At<&DeTable<'_>>, variants: &[Variant]) -> 
         if with_name.any(lacks) {
             let role = role.map_or("role", |role| role.name());
             let said = format!(
-                "variant `{}` has no {role}, which `{}` is about",
+                "variant `{}` has no {role}, which `{}` measures",
                 name.value,
                 metric.name()
             );
@@ -66,7 +66,7 @@ fn figure(source: Source<'_>, table: At<&DeTable<'_>>, variants: &[Variant]) -> 
         .iter()
         .find(|name| Some(&name.value) == theirs.as_ref().map(|name| &name.value))
     {
-        let said = "a variant is not compared with itself: that is 1 whatever it does";
+        let said = "a variant cannot be compared with itself: the ratio is always 1";
         return Err(source.mistake(itself.span.clone(), said));
     }
     Ok(Figure {
@@ -82,7 +82,7 @@ fn figure(source: Source<'_>, table: At<&DeTable<'_>>, variants: &[Variant]) -> 
 fn metric(section: &Section<'_>) -> Read<Metric> {
     let text = section
         .text("metric")?
-        .ok_or_else(|| section.missing("metric", "what is compared, such as \"rps\""))?;
+        .ok_or_else(|| section.missing("metric", "expected a metric such as \"rps\""))?;
     Metric::parse(&text.value).ok_or_else(|| {
         let names = [
             "rps",

@@ -9,7 +9,7 @@ pub(super) fn sysctl(host: &Section<'_>) -> Read<BTreeMap<String, String>> {
     let Some(table) = host.table("namespace")? else {
         return Err(host.missing(
             "namespace",
-            "what the host is: {} for a network namespace, or `ssh`, `slurm` or `local` for a machine",
+            "expected {} for a network namespace, or `ssh`, `slurm` or `local` for a machine",
         ));
     };
     let section = Section::open(host.source, table.value, table.span.clone(), &["sysctl"])?;
@@ -23,7 +23,7 @@ pub(super) fn sysctl(host: &Section<'_>) -> Read<BTreeMap<String, String>> {
         if !is_name || value.contains('\n') {
             return Err(host.source.mistake(
                 table.span,
-                format!("`{name}` is no setting of a namespace: expected one below `net.`, such as \"net.ipv4.tcp_rmem\", with one line"),
+                format!("`{name}` is not a setting of a network namespace: expected a name below `net.`, such as \"net.ipv4.tcp_rmem\", with a value of one line"),
             ));
         }
     }

@@ -67,7 +67,7 @@ impl<'a> Networks<'a> {
         if hosts.len() > HOSTS_MAX || links.len() > LINKS_MAX {
             return Err(source.mistake(
                 0..0,
-                format!("there are {HOSTS_MAX} hosts and {LINKS_MAX} links at most"),
+                format!("expected at most {HOSTS_MAX} hosts and {LINKS_MAX} links"),
             ));
         }
         Ok(Networks {
@@ -156,7 +156,7 @@ impl<'a> Networks<'a> {
             let (name, host) = &self.hosts[*host];
             let Written::Machine(access, settings) = host else {
                 let said = format!(
-                    "`{}` is a network namespace of this machine, and another role is on another machine: expected one kind of host",
+                    "`{}` is a network namespace of this machine, but another role is on another machine: expected one kind of host",
                     name.value
                 );
                 return Err(self.source.mistake(table.span.clone(), said));
@@ -228,7 +228,7 @@ impl<'a> Networks<'a> {
             let name = hosts.text(role.name())?.ok_or_else(|| {
                 hosts.missing(
                     role.name(),
-                    "each role that takes part has a host, or none has",
+                    "each role of the variant needs a host, or no role has one",
                 )
             })?;
             of.insert(*role, self.host(&name)?);
@@ -242,7 +242,7 @@ impl<'a> Networks<'a> {
         for name in Section::names(table.value) {
             let mut taken = variant.roles.keys();
             if !taken.any(|role| role.name() == name.value) {
-                let said = format!("this variant has no {}, so it is on no host", name.value);
+                let said = format!("this variant has no {}: remove its host", name.value);
                 return Err(self.source.mistake(name.span, said));
             }
         }
@@ -251,16 +251,16 @@ impl<'a> Networks<'a> {
 
     fn ends(&self, link: &Section<'a>) -> Read<[usize; 2]> {
         let names = link.texts("between")?.ok_or_else(|| {
-            link.missing("between", "the hosts at its ends, [\"left\", \"right\"]")
+            link.missing("between", "expected the two hosts, [\"left\", \"right\"]")
         })?;
         let [a, b] = &names[..] else {
             return Err(self
                 .source
-                .mistake(link.span.clone(), "a link has two ends"));
+                .mistake(link.span.clone(), "a link has two ends: expected two hosts"));
         };
         let ends = [self.host(a)?, self.host(b)?];
         if ends[0] == ends[1] {
-            let said = "a link is between two hosts; roles on one host need none";
+            let said = "a link connects two different hosts; roles on the same host need none";
             return Err(self.source.mistake(b.span.clone(), said));
         }
         Ok(ends)
@@ -365,7 +365,7 @@ impl<'a> Networks<'a> {
                 host.map_or("?", |host| network.hosts[*host].name.as_str())
             };
             let said = format!(
-                "the {} on `{}` asks the {} on `{}`, and no [[link]] is between these hosts",
+                "the {} on `{}` connects to the {} on `{}`, but no [[link]] connects these hosts",
                 role.name(),
                 name(*role),
                 asked.name(),
@@ -384,7 +384,9 @@ fn written<'a>(source: Source<'a>, table: &'a DeTable<'a>, span: Range<usize>) -
     let host = Section::open(source, table, span.clone(), &keys)?;
     let mut given = kinds.iter().filter(|kind| host.value(kind).is_some());
     if let (Some(one), Some(other)) = (given.next(), given.next()) {
-        let said = format!("a host is one thing, and this one has `{one}` and `{other}`");
+        let said = format!(
+            "a host has exactly one of `namespace`, `local`, `ssh` and `slurm`; this one has `{one}` and `{other}`"
+        );
         return Err(source.mistake(span, said));
     }
     match access(&host)? {

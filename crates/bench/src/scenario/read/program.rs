@@ -87,8 +87,8 @@ fn version(section: &Section<'_>, launch: &Launch) -> Read<Option<Vec<String>>> 
             "expected a command line, [\"wrk\", \"--version\"]"
         }
         Launch::Command(_) => return Ok(Some(plain(version))),
-        Launch::Onrush(_) => "the version of this binary is known: expected no `version`",
-        Launch::Idle(_) => "idle connections are no program: expected no `version`",
+        Launch::Onrush(_) => "the version of this binary is known: remove `version`",
+        Launch::Idle(_) => "idle connections are not a program: remove `version`",
     };
     let span = section.value("version").map_or(0..0, toml::Spanned::span);
     Err(section.source.mistake(span, said))

@@ -39,7 +39,9 @@ fn local(host: &Section<'_>) -> Read<Access> {
     match address(&section)? {
         Some(address) => Ok(Access::Local(address)),
         None => {
-            let said = format!("where other hosts reach this machine, as in {written}");
+            let said = format!(
+                "expected the address at which other hosts reach this machine, as in {written}"
+            );
             Err(section.missing("address", &said))
         }
     }
@@ -61,7 +63,7 @@ fn ssh(host: &Section<'_>) -> Read<Access> {
         (section.text("to")?, section.texts("options")?, address)
     };
     let Some(to) = to else {
-        return Err(host.missing("to", "whom ssh connects to, \"user@host\""));
+        return Err(host.missing("to", "expected the destination of ssh, \"user@host\""));
     };
     // ssh would read a leading dash as an option.
     let is_odd = |letter: char| letter.is_whitespace() || letter.is_control();
@@ -163,7 +165,7 @@ pub(super) fn check_nodes(source: &Source<'_>, remote: &Remote, at: &Range<usize
             && host.access.nodes() > 1
         {
             let said = format!(
-                "host `{}` is several nodes, which only the client can be: the {} needs a host of its own",
+                "host `{}` has several nodes, and only the client can run on several: the {} needs a host of its own",
                 host.name,
                 role.name()
             );
@@ -173,7 +175,7 @@ pub(super) fn check_nodes(source: &Source<'_>, remote: &Remote, at: &Range<usize
             continue;
         };
         if options.is_some_and(|options| *options != slurm.options) {
-            let said = "hosts of Slurm are one allocation: expected the same partition, account, time and options for all of them";
+            let said = "Slurm hosts share one allocation: expected the same partition, account, time and options for all of them";
             return Err(source.mistake(at.clone(), said));
         }
         options = Some(&slurm.options);
@@ -200,7 +202,7 @@ pub(super) fn check_parts(
         return Ok(());
     }
     let said = format!(
-        "the client runs on {} nodes of `{}`: expected `onrush = [\"load\", …, \"--shard\", \"{{shard}}\"]` as program `{name}`, whose parts add up",
+        "the client runs on {} nodes of `{}`: expected `onrush = [\"load\", …, \"--shard\", \"{{shard}}\"]` as program `{name}`, whose results can be added up",
         host.access.nodes(),
         host.name
     );

@@ -58,7 +58,7 @@ impl<'a> Scale<'a> {
         let Some(place) = names.iter().position(|known| known == name) else {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let said = match names.is_empty() {
-                true => format!("there is no scale `{name}`: this experiment has none"),
+                true => format!("unknown scale `{name}`: this experiment has none"),
                 false => unknown("scale", name, &names),
             };
             return Err(experiment.source.mistake(span, said));
@@ -137,7 +137,7 @@ fn swept<'a>(works: &[At<&'a DeTable<'a>>]) -> Vec<&'a str> {
 fn unswept(parameter: &str, swept: &[&str]) -> String {
     match swept {
         [] => format!(
-            "no work has a `sweep`, so values of `{parameter}` change nothing: write one at the work, such as \
+            "no work has a `sweep`, so values of `{parameter}` have no effect: add one to a work, such as \
              sweep = {{ {parameter} = [100] }}"
         ),
         swept => unknown("parameter of a sweep", parameter, swept),

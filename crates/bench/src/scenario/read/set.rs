@@ -35,6 +35,6 @@ fn check_named_somewhere(
     if is_own_value(name) || experiment.source.text.contains(&format!("{{{name}}}")) {
         return Ok(());
     }
-    let said = format!("nothing in this file names {{{name}}}: setting it changes nothing");
+    let said = format!("nothing in this file uses {{{name}}}: setting it has no effect");
     Err(experiment.source.mistake(span, said))
 }

@@ -30,7 +30,7 @@ pub(super) fn points(work: &Section<'_>, scale: &Scale<'_>) -> Read<(Vec<Point>,
     if !listed.is_empty() {
         return Err(work.source.mistake(
             sweep.span,
-            "`sweep` is every combination of its values and [[work.point]] lists combinations: expected one of them",
+            "`sweep` generates all combinations of its values and [[work.point]] lists combinations: expected one of them",
         ));
     }
     let parameters = parameters(work, &sweep, scale)?;
@@ -108,7 +108,7 @@ fn parameters(
             if plain.contains(&value.value) {
                 return Err(work
                     .source
-                    .mistake(value.span, format!("`{}` stands here twice", value.value)));
+                    .mistake(value.span, format!("`{}` is listed twice", value.value)));
             }
             plain.push(value.value);
         }
@@ -155,7 +155,7 @@ fn listed_points(work: &Section<'_>, tables: Vec<At<&DeTable<'_>>>) -> Read<Vec<
         if point.is_empty() || points.contains(&point) {
             return Err(work.source.mistake(
                 table.span,
-                "a point has values that no other point has, such as connections = 100",
+                "empty point, or the same as an earlier one: expected different values, such as connections = 100",
             ));
         }
         points.push(point);
@@ -173,7 +173,7 @@ fn check_name(work: &Section<'_>, name: &At<&str>) -> Read<()> {
     if !is_name(name.value) {
         return Err(work.source.mistake(
             name.span.clone(),
-            "a parameter has lower-case letters, digits, `_` and `.`, as in {templates}",
+            "expected a parameter of lower-case letters, digits, `_` and `.`, as in templates",
         ));
     }
     if is_reserved(name.value) {

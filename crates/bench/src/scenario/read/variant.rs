@@ -90,7 +90,7 @@ pub(super) fn check_use(
         }
         return Err(section.source.mistake(
             at,
-            format!("no program of this work names {{{parameter}}}: sweeping it changes nothing"),
+            format!("no program of this work uses {{{parameter}}}: sweeping it has no effect"),
         ));
     }
     Ok(())
@@ -127,7 +127,7 @@ pub(super) fn variants<'a>(
     let mut variants: Vec<Variant> = Vec::new();
     for table in tables {
         let section = Section::open(work.source, table.value, table.span, VARIANT_KEYS)?;
-        let name = name(&section, "who does it")?;
+        let name = name(&section, "expected the name of the variant")?;
         if variants.iter().any(|variant| variant.name == name.value) {
             return Err(section
                 .source
@@ -147,7 +147,7 @@ pub(super) fn variants<'a>(
                 return Err(work.source.mistake(
                     point.span.clone(),
                     format!(
-                        "`{}` is swept here and stands in `set`, too: expected one of them",
+                        "`{}` is swept and also in `set`: expected one of them",
                         setting.parameter
                     ),
                 ));
@@ -181,9 +181,9 @@ fn check_idle(section: &Section<'_>, variant: &Variant, given: &Given<'_>) -> Re
     let is_idle = |name: &String| matches!(programs_of(given, name), Some(Launch::Idle(_)));
     let has_hosts = variant.network.is_some() || variant.remote.is_some();
     if has_hosts && variant.roles.values().any(is_idle) {
-        return Err(section.missing(
-            "client",
-            "idle connections are opened on this machine, and this variant has hosts: take another client",
+        return Err(section.source.mistake(
+            section.span.clone(),
+            "idle connections are opened on this machine, and this variant has `hosts`: use another client",
         ));
     }
     Ok(())

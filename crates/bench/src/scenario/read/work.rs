@@ -43,7 +43,7 @@ pub(super) fn works<'a>(section: &Section<'a>, given: &Given<'a>) -> Read<Vec<Wo
     let mut works: Vec<Work> = Vec::new();
     for table in tables {
         let section = Section::open(section.source, table.value, table.span, WORK_KEYS)?;
-        let name = name(&section, "what is measured")?;
+        let name = name(&section, "expected the name of the work")?;
         if works.iter().any(|work| work.name == name.value) {
             return Err(section
                 .source
@@ -157,7 +157,7 @@ fn check_given_once(section: &Section<'_>, point: &At<Point>, key: &str) -> Read
     }
     Err(section.source.mistake(
         point.span.clone(),
-        format!("`{key}` is swept here and given by the work, too: expected one of them"),
+        format!("`{key}` is swept and also set by the work: expected one of them"),
     ))
 }
 
@@ -182,7 +182,7 @@ fn under_test(section: &Section<'_>, variants: &[Variant]) -> Read<Option<Role>>
     }
     Err(section.source.mistake(
         text.span,
-        format!("not every variant here has a {}", role.name()),
+        format!("not every variant of this work has a {}", role.name()),
     ))
 }
 
@@ -213,7 +213,7 @@ fn rate(section: &Section<'_>, before: &[Work], point: &At<Point>) -> Read<Optio
     let section = Section::open(section.source, table.value, table.span, RATE_KEYS)?;
     let share = section
         .share("share")?
-        .ok_or_else(|| section.missing("share", "a number from 0 to 1"))?;
+        .ok_or_else(|| section.missing("share", "expected a number above 0 and at most 1"))?;
     if !(share.value > 0.0 && share.value <= 1.0) {
         return Err(section
             .source
@@ -221,10 +221,10 @@ fn rate(section: &Section<'_>, before: &[Work], point: &At<Point>) -> Read<Optio
     }
     let work = section
         .text("work")?
-        .ok_or_else(|| section.missing("work", "the work whose rate is meant"))?;
+        .ok_or_else(|| section.missing("work", "expected the work that reached the rate"))?;
     let variant = section
         .text("variant")?
-        .ok_or_else(|| section.missing("variant", "the variant whose rate is meant"))?;
+        .ok_or_else(|| section.missing("variant", "expected the variant that reached the rate"))?;
     let earlier = point_of(&section, before, &work, &point.value)?;
     variant_exists(section.source, &variant, &earlier.variants)?;
     Ok(Some(Rate::Share {
@@ -268,7 +268,7 @@ fn point_of<'w>(
         _ => Err(section.source.mistake(
             name.span.clone(),
             format!(
-                "`{}` has {} points for one of this work: expected both to be swept over the same values, or that one not at all",
+                "`{}` has {} points for one point of this work: sweep both over the same values, or do not sweep the other work",
                 name.value,
                 found.len()
             ),
