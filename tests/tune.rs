@@ -115,7 +115,7 @@ fn invalid_plans_are_refused() {
         (&["plan", "--root", path(nothing.path())], "no CPUs found"),
         (
             &["plan", "--root", path(root.path()), "--interface", "wlan7"],
-            "there is no interface wlan7: expected one of eth0",
+            "interface wlan7 not found: expected one of eth0",
         ),
     ] {
         let output = onrush(arguments);

@@ -46,7 +46,7 @@ pub(super) fn plain(bytes: &[u8]) -> Result<Vec<u8>, String> {
         _ => bytes.to_vec(),
     };
     if number(&plain, 0) != Some(PLAIN) {
-        return Err(wrong("its first bytes are not those of the format"));
+        return Err(wrong("its first bytes do not match the format"));
     }
     let counts = plain.len().checked_sub(HEADER_BYTES);
     let said = number(&plain, 4).map(|length| length as usize);

@@ -112,9 +112,9 @@ fn chosen<'facts>(
                 .map(|interface| interface.name.as_str())
                 .collect();
             return Err(Error::Request(match names.is_empty() {
-                true => format!("there is no interface {name}: this machine has none"),
+                true => format!("interface {name} not found: this machine has no interfaces"),
                 false => format!(
-                    "there is no interface {name}: expected one of {}",
+                    "interface {name} not found: expected one of {}",
                     names.join(", ")
                 ),
             }));

@@ -251,7 +251,7 @@ const SYSCTL_RULES: &[SysctlRule] = &[
         when: always,
         reason: "every CPU wakes up once in this many seconds to sum up memory counters",
         source: "TuneD, profile network-latency",
-        risk: "/proc/vmstat lags behind",
+        risk: "/proc/vmstat is updated less often",
         effect: "fewer wake-ups of CPUs that are set aside",
     },
 ];

@@ -253,10 +253,10 @@ impl Case<'_> {
             Limiter::Softirq,
             Confidence::Medium,
             format!(
-                "the program runs on {}, of which packets and interrupts use more than half",
+                "the program runs on {}; packets and interrupts use more than half of these CPUs",
                 named(&cpus)
             ),
-            "CPUs of its own for it, apart from those that the plan gives to packets (onrush tune plan)",
+            "pin it to CPUs that the plan does not assign to packets (onrush tune plan)",
         )
     }
 

@@ -80,7 +80,7 @@ pub fn svg(facts: &Facts, view: &View, loads: &BTreeMap<usize, Load>) -> String 
     )
 }
 
-const TITLE: &str = "What each CPU does for the network";
+const TITLE: &str = "Network tasks of each CPU";
 
 fn title(facts: &Facts, loads: &BTreeMap<usize, Load>) -> String {
     let counted = |count: usize, one: &str| match count {

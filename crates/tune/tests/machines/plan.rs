@@ -375,7 +375,7 @@ fn a_bond_is_planned_by_its_devices_and_an_unknown_name_is_an_error() {
     let error = advise::plan(&read(root.path()), &request("eth7")).expect_err("there is none");
     assert_eq!(
         error.to_string(),
-        "there is no interface eth7: expected one of bond0, eth0, eth1"
+        "interface eth7 not found: expected one of bond0, eth0, eth1"
     );
 }
 

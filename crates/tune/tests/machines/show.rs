@@ -167,7 +167,7 @@ fn a_drawing_says_what_it_shows() {
     let drawn = |facts: &facts::Facts, loads| show::svg(facts, &View::now(facts, None), &loads);
     let svg = drawn(&facts, [(8, load)].into());
     for words in [
-        "<title>What each CPU does for the network</title>",
+        "<title>Network tasks of each CPU</title>",
         "32 CPUs, 16 cores, 2 nodes, 2 sockets; load while measuring",
         ">takes interrupts</text>",
         ">100 % busy</text>",
