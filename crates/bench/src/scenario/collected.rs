@@ -179,7 +179,6 @@ impl Collected {
         Some(Collected::OfRole(role, of_role))
     }
 
-    /// The role of the metric, if it belongs to one.
     pub(super) fn role(&self) -> Option<Role> {
         match self {
             Collected::OfRole(role, _) => Some(*role),
@@ -205,7 +204,6 @@ impl Collected {
         }
     }
 
-    /// The name used in reports.
     pub(super) fn title(&self) -> String {
         match self {
             Collected::OfRole(role, of) => format!("{} {}", role.name(), of.title()),
@@ -218,7 +216,6 @@ impl Collected {
         }
     }
 
-    /// Kind of number, which determines what invalidates it.
     pub(super) fn nature(&self) -> Nature {
         match self {
             Collected::OfRole(_, OfRole::RatePerCpuGiven) => Nature::Rate,
@@ -231,7 +228,6 @@ impl Collected {
         }
     }
 
-    /// Whether higher is better.
     pub(super) fn is_better_high(&self) -> bool {
         matches!(
             self,

@@ -6,7 +6,6 @@ use crate::limits::{BUDGET_MAX, ROUNDS_MAX, WINDOW_MAX};
 use crate::scenario::WarmUp;
 use crate::scenario::section::{Read, Section};
 
-/// Values that scales may override.
 pub(super) struct Ends {
     pub(super) rounds: Option<u32>,
     pub(super) budget: Option<Duration>,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::scenario::section::{Read, Section};
 
-/// Kernel settings of the namespace.
 pub(super) fn sysctl(host: &Section<'_>) -> Read<BTreeMap<String, String>> {
     let Some(table) = host.table("namespace")? else {
         return Err(host.missing(

@@ -25,7 +25,6 @@ pub(super) struct Networks<'a> {
     links: Vec<At<&'a DeTable<'a>>>,
 }
 
-/// A host as written.
 enum Written {
     /// A network namespace and its kernel settings.
     Namespace(BTreeMap<String, String>),
@@ -36,9 +35,7 @@ enum Written {
 /// Hosts of the roles of a variant; both are `None` without `hosts`.
 #[derive(Default)]
 pub(super) struct Located {
-    /// Network namespaces on this machine.
     pub(super) network: Option<Network>,
-    /// Other machines.
     pub(super) remote: Option<Remote>,
 }
 
@@ -143,7 +140,6 @@ impl<'a> Networks<'a> {
         })
     }
 
-    /// The machines of a variant.
     fn machines(
         &self,
         table: &At<&'a DeTable<'a>>,

@@ -11,9 +11,7 @@ use crate::scenario::remote::{Access, Remote, Settings, Slurm, Ssh};
 use crate::scenario::section::{At, Read, Section, Source, plain};
 use crate::scenario::{Program, Role, Variant};
 
-/// Keys for the connection to a host.
 pub(super) const ACCESS_KEYS: [&str; 3] = ["local", "ssh", "slurm"];
-/// Keys for the settings of a host.
 pub(super) const SETTING_KEYS: [&str; 3] = ["sysctl", "steering", "tune"];
 
 /// How to connect to a host; `None` if it has none of the keys.
@@ -150,7 +148,6 @@ pub(super) fn is_mask(text: &str) -> bool {
     !text.is_empty() && text.len() <= 1_024 && text.chars().all(letter)
 }
 
-/// Error message for an invalid mask.
 pub(super) fn no_mask(found: &str) -> String {
     format!("expected a mask of CPUs in hexadecimal digits such as \"fe\", found `{found}`")
 }

@@ -10,7 +10,6 @@ use crate::limits::{NAME_MAX, POINTS_MAX};
 use crate::scenario::Point;
 use crate::scenario::section::{At, Read, Section};
 
-/// A swept parameter and its values.
 struct Parameter {
     name: String,
     values: Vec<String>,

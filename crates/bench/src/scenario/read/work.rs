@@ -80,7 +80,6 @@ fn check_road(section: &Section<'_>, points: usize) -> Read<()> {
     }
 }
 
-/// Reads a work at one of its points.
 fn work<'a>(
     section: &Section<'a>,
     given: &Given<'a>,
