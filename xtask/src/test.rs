@@ -1,7 +1,8 @@
-//! `cargo xtask test`: builds the tests of the workspace with Clippy's lints and runs them side by side, each in a process of its own.
+//! `cargo xtask test`: builds the workspace's tests with Clippy's lints and runs them in parallel, each in its own
+//! process.
 //!
-//! Cargo runs one test program after the other, although tests of whole programs mostly wait. With one process per test, each can be
-//! timed and limited, and a test that was killed by a signal is known by name.
+//! `cargo test` runs one test program after the other, although end-to-end tests mostly wait. With one process per
+//! test, each test has its own duration and time limit, and a test killed by a signal is known by name.
 
 mod process;
 mod report;
@@ -15,7 +16,7 @@ use anyhow::bail;
 
 use self::suites::{Build, Selection, Suite};
 
-/// Runs the tests that `arguments` select; fails when one of them fails.
+/// Runs the tests selected by `arguments`; fails if one of them fails.
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
     let selection = match arguments {
         [] => Selection::Fast,
@@ -27,7 +28,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
         _ => bail!("usage: cargo xtask test [--rest | --list | NAME...]"),
     };
     let Build { suites, warnings } = suites::build()?;
-    // Tests that are named are run while somebody writes: warnings can wait.
+    // Named tests are for use while writing code, when warnings can wait.
     if warnings > 0 && !matches!(selection, Selection::Named(_)) {
         bail!("{warnings} warnings: no test was run; mend them, or name the tests to run");
     }
@@ -51,7 +52,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Prints each test with its suite; slow ones are marked.
+/// Prints each test with its suite and marks slow ones.
 fn list() -> anyhow::Result<ExitCode> {
     for suite in suites::build()?.suites {
         for test in &suite.tests {

@@ -1,6 +1,5 @@
-//! One table of a configuration file: its keys taken by name and kind, and every other key reported
-//! with what it was probably meant to be. What is wrong has been reported and is absent, so that the
-//! rest can still be looked at.
+//! One table of a configuration file: reads keys by name and type, and reports unknown keys with the nearest known one.
+//! An invalid value is reported and then treated as absent, so that the rest of the file is still checked.
 
 use std::ops::RangeInclusive;
 
@@ -14,7 +13,7 @@ use crate::value::{self, Invalid};
 use crate::written::{first_of, in_range, parsed, path_of, read_texts, report_kind};
 use onrush_measure::nearest::nearest;
 
-/// A table, its name in sentences and the keys it may have.
+/// A table with its name for messages and the keys it may have.
 pub(crate) struct Section<'file, 'text> {
     name: String,
     span: Span,
@@ -22,11 +21,10 @@ pub(crate) struct Section<'file, 'text> {
     keys: Keys,
 }
 
-/// The keys that a table may have.
 #[derive(Clone, Copy)]
 pub(crate) struct Keys {
     pub(crate) known: &'static [&'static str],
-    /// Keys of earlier and later versions, each with the end of the error message.
+    /// Keys of earlier and later versions, each with the end of its error message.
     pub(crate) of_other_versions: &'static [(&'static str, &'static str)],
 }
 
@@ -39,20 +37,19 @@ impl Keys {
     }
 }
 
-/// What the text of a value has to be, and what it means.
+/// A type of value that is written as a string: its description for messages and its parser.
 #[derive(Clone, Copy)]
 pub(crate) struct Kind<T> {
-    /// In sentences: `a duration such as "10s"`.
+    /// For messages: `a duration such as "10s"`.
     pub(crate) expected: &'static str,
     pub(crate) parse: fn(&str) -> Result<T, Invalid>,
 }
 
-/// Keys of the file itself that are often written too far down: in TOML, what follows a `[section]`
-/// belongs to it.
+/// Keys of the top level that are often written too far down: in TOML, a key after `[section]` belongs to that section.
 const TOP: [&str; 6] = ["include", "threads", "cpus", "io", "accept", "busy_poll"];
 
 impl<'file, 'text> Section<'file, 'text> {
-    /// Reports the keys that are not known.
+    /// Reports unknown keys.
     pub(crate) fn open(
         name: impl Into<String>,
         span: Span,
@@ -74,7 +71,7 @@ impl<'file, 'text> Section<'file, 'text> {
         section
     }
 
-    /// The table `value`, or a finding.
+    /// Opens `value` as a table; reports a value of another type.
     pub(crate) fn of(
         name: &str,
         value: &'file Spanned<DeValue<'text>>,
@@ -89,7 +86,7 @@ impl<'file, 'text> Section<'file, 'text> {
         Some(Section::open(name, value.span(), table, keys, findings))
     }
 
-    /// The table `value` with whatever keys, or a finding.
+    /// Like [`Section::of`], but accepts any keys.
     pub(crate) fn of_any_keys(
         name: &str,
         value: &'file Spanned<DeValue<'text>>,
@@ -108,7 +105,7 @@ impl<'file, 'text> Section<'file, 'text> {
         })
     }
 
-    /// What is wrong with a key that this table cannot have, and what may have been meant.
+    /// Error message for a key that this table cannot have, with the key that was probably meant.
     fn why_not(&self, key: &str) -> String {
         let name = &self.name;
         let mut others = self.keys.of_other_versions.iter();
@@ -129,7 +126,7 @@ impl<'file, 'text> Section<'file, 'text> {
         }
     }
 
-    /// As sentences call it.
+    /// Name of the table in messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -150,14 +147,14 @@ impl<'file, 'text> Section<'file, 'text> {
         self.table.contains_key(key)
     }
 
-    /// The place of a key, or of the table that lacks it.
+    /// Position of a key, or of the table if the key is missing.
     pub(crate) fn place(&self, key: &str) -> Span {
         self.table
             .get_key_value(key)
             .map_or_else(|| self.span(), |(key, _)| key.span())
     }
 
-    /// Reports the lack of a key that this table must have.
+    /// Reports a missing key that this table must have.
     pub(crate) fn require(&self, key: &str, expected: &str, findings: &mut Findings<'_>) {
         if !self.is_meant(key) {
             let message = format!("{} has no {key}: expected {expected}", self.name);
@@ -165,7 +162,7 @@ impl<'file, 'text> Section<'file, 'text> {
         }
     }
 
-    /// Whether the key is there, or was meant to be and is misspelt: one mistake, one finding.
+    /// Whether the key is present or probably misspelt: a misspelt key is reported once, and not also as missing.
     pub(crate) fn is_meant(&self, key: &str) -> bool {
         let known = self.keys.known;
         let is_misspelt = |written: &str| {
@@ -175,14 +172,14 @@ impl<'file, 'text> Section<'file, 'text> {
         self.has(key) || looked_at.any(|written| is_misspelt(written.get_ref()))
     }
 
-    /// Reports each of `keys` that is there: they say nothing when `reason`.
+    /// Warns of each present key in `keys`: it has no effect, for `reason`.
     pub(crate) fn warn_of_idle(&self, keys: &[&str], reason: &str, findings: &mut Findings<'_>) {
         for key in keys.iter().filter(|key| self.has(key)) {
             findings.warning(self.place(key), format!("{key} has no effect {reason}"));
         }
     }
 
-    /// As [`Section::warn_of_idle`], where it would be a contradiction.
+    /// Like [`Section::warn_of_idle`], but reports errors: the keys contradict another setting.
     pub(crate) fn refuse(&self, keys: &[&str], reason: &str, findings: &mut Findings<'_>) {
         for key in keys.iter().filter(|key| self.has(key)) {
             findings.error(self.place(key), format!("{key} {reason}"));
@@ -215,7 +212,7 @@ impl<'file, 'text> Section<'file, 'text> {
         }
     }
 
-    /// What a text means.
+    /// Parses a string.
     pub(crate) fn read<T>(
         &self,
         key: &str,
@@ -226,7 +223,7 @@ impl<'file, 'text> Section<'file, 'text> {
         parsed(&text, kind.parse, findings)
     }
 
-    /// What a text means, or a number that may stand for one: `4`, `"4"` and `"auto"`.
+    /// Parses a string or an integer, such as `4`, `"4"` or `"auto"`.
     pub(crate) fn read_number<T>(
         &self,
         key: &str,
@@ -237,7 +234,7 @@ impl<'file, 'text> Section<'file, 'text> {
         parsed(&text, kind.parse, findings)
     }
 
-    /// What one text or each of a list means.
+    /// Parses one string or a list of strings.
     pub(crate) fn read_list<T>(
         &self,
         key: &str,
@@ -256,7 +253,7 @@ impl<'file, 'text> Section<'file, 'text> {
         Some(all.collect())
     }
 
-    /// As [`Section::read_list`], where nothing would mean nobody or everybody: which, is not guessed.
+    /// Like [`Section::read_list`], but reports an empty list, which could mean nobody or everybody.
     pub(crate) fn read_some<T>(
         &self,
         key: &str,
@@ -267,7 +264,6 @@ impl<'file, 'text> Section<'file, 'text> {
         self.read_list(key, kind, findings)
     }
 
-    /// Reports an empty list.
     pub(crate) fn refuse_empty(&self, key: &str, expected: &str, findings: &mut Findings<'_>) {
         if let Some(value) = self.value(key)
             && value
@@ -280,7 +276,7 @@ impl<'file, 'text> Section<'file, 'text> {
         }
     }
 
-    /// A path; a relative one is meant from where the file is.
+    /// A path, relative to the directory of the file.
     pub(crate) fn path(
         &self,
         key: &str,
@@ -291,7 +287,7 @@ impl<'file, 'text> Section<'file, 'text> {
         path_of(&text, example, findings)
     }
 
-    /// A whole number, also out of every range, so that the range's own message can be given.
+    /// An integer of any size, so that the caller can check it against its own range.
     pub(crate) fn number(
         &self,
         key: &str,
@@ -311,7 +307,7 @@ impl<'file, 'text> Section<'file, 'text> {
         Some(Spanned::new(value.span(), number.ok()?))
     }
 
-    /// A whole number, or text that may say the same (`"auto"`, `"10k"`, `"0-3"`), as text.
+    /// An integer or a string (`"auto"`, `"10k"`, `"0-3"`), as a string.
     fn number_or_text(
         &self,
         key: &str,
@@ -326,7 +322,7 @@ impl<'file, 'text> Section<'file, 'text> {
         self.text(key, expected, findings)
     }
 
-    /// A number of things in a range, all of which is a `T`: `100` or `"10k"`.
+    /// A count such as `100` or `"10k"`. Every number in `range` must fit into `T`.
     pub(crate) fn count<T: TryFrom<u32>>(
         &self,
         key: &str,
@@ -335,7 +331,7 @@ impl<'file, 'text> Section<'file, 'text> {
     ) -> Option<T> {
         let text = self.number_or_text(key, "a count such as 100 or \"10k\"", findings)?;
         let written = text.get_ref();
-        // A negative number is a number, and out of range.
+        // A negative integer is reported as out of range, not as malformed.
         let count = if written.starts_with('-') && written.parse::<i128>().is_ok() {
             None
         } else {
@@ -344,7 +340,7 @@ impl<'file, 'text> Section<'file, 'text> {
         in_range(key, count, &text, &range, "", findings)
     }
 
-    /// A share in a range of per cent, all of which is a `T`: `"50%"`.
+    /// A percentage such as `"50%"`. Every number in `range` must fit into `T`.
     pub(crate) fn percent<T: TryFrom<u32>>(
         &self,
         key: &str,
@@ -364,7 +360,7 @@ impl<'file, 'text> Section<'file, 'text> {
         truth
     }
 
-    /// The tables written `[[key]]`, in their order.
+    /// The tables written as `[[key]]`, in order.
     pub(crate) fn tables(
         &self,
         key: &str,

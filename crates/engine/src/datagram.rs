@@ -34,7 +34,7 @@ use crate::socket::control::Family;
 
 /// A datagram socket of this core. Dropping it closes it.
 ///
-/// Boundaries are kept: what was one datagram to send is one that is received, or none, or two, and in any order.
+/// Message boundaries are kept. As with any UDP socket, a datagram may be lost, duplicated or reordered.
 pub struct Datagram {
     core: Core,
     key: Key,
@@ -43,7 +43,8 @@ pub struct Datagram {
 }
 
 impl Datagram {
-    /// A socket on `address`; port 0 becomes a free one, see [`Datagram::local`]. One on IPv6 takes no IPv4.
+    /// Binds a socket to `address`. Port 0 selects a free port, see [`Datagram::local`]. An IPv6 socket does not
+    /// receive IPv4.
     ///
     /// # Errors
     /// As in socket(2) and bind(2).
@@ -53,10 +54,11 @@ impl Datagram {
         Ok(Self::of(core, state, bound))
     }
 
-    /// The socket of this core on a claimed address, which it takes once.
+    /// Opens this core's socket on a claimed address. Each core can do so once.
     ///
     /// # Errors
-    /// `EADDRINUSE` when it has taken it before, or the claim was made for fewer cores; and when the kernel refuses to watch it.
+    /// `EADDRINUSE` if this core has opened its socket before or the claim was made for fewer cores; or the error with
+    /// which the kernel refuses to watch the socket.
     pub fn open(core: &Core, claim: &DatagramClaim) -> Result<Self, Error> {
         let state = &mut *core.inner().state.borrow_mut();
         let bound = state.open_datagrams(claim.address(), || claim.take(core.id()))?;
@@ -64,7 +66,7 @@ impl Datagram {
     }
 
     fn of(core: &Core, state: &State, (key, local): (Key, SocketAddr)) -> Self {
-        // A kernel that does not know the option passes the control message over and sends everything as one datagram.
+        // A kernel without this option ignores the control message and sends everything as one datagram.
         let segmentation = match set_option(state, key, libc::SOL_UDP, libc::UDP_SEGMENT, 0) {
             Ok(()) => Segmentation::Kernel,
             Err(_) => Segmentation::Engine,
@@ -77,8 +79,9 @@ impl Datagram {
         }
     }
 
-    /// From now on datagrams without an address go to `peer`, and those of nobody else are received. What had arrived before
-    /// still is. When `peer` is not there, a later operation says so (`ECONNREFUSED`), if the network does.
+    /// Sends datagrams without an address to `peer` from now on, and receives from no other address. Datagrams that
+    /// have already arrived are still received. If the network reports `peer` as unreachable, a later operation fails
+    /// with `ECONNREFUSED`.
     ///
     /// # Errors
     /// As in connect(2).
@@ -92,8 +95,8 @@ impl Datagram {
         Ok(())
     }
 
-    /// From now on datagrams leave by the interface with this index and come in by it, whatever the routes say; to be called
-    /// before [`Datagram::connect`], which chooses an address of this side by the route.
+    /// Sends and receives only on the interface with this index from now on, regardless of the routes. Call it before
+    /// [`Datagram::connect`], which chooses the local address by the route.
     ///
     /// # Errors
     /// As for [`bind_to_interface`](crate::bind_to_interface). A simulated network has no interfaces (`ENOPROTOOPT`).
@@ -104,38 +107,38 @@ impl Datagram {
         outcome.map_err(|errno| Error::os(Op::Bind, errno))
     }
 
-    /// The address of this side.
+    /// The local address.
     pub fn local(&self) -> SocketAddr {
         self.local.get()
     }
 
-    /// Every wait on this socket ends with [`crate::Kind::TimedOut`] once `deadline` has passed. Holds until it is set
-    /// again; setting it costs a store.
+    /// Ends every wait on this socket with [`crate::Kind::TimedOut`] once `deadline` has passed. It applies until it is
+    /// set again; setting it costs one store.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         let state = &mut *self.core.inner().state.borrow_mut();
         state.set_deadline(self.key, deadline);
     }
 
-    /// Says who parts messages of several datagrams. It is the kernel, from Linux 4.18 on, until it refuses to, and then the
-    /// engine.
+    /// Sets where messages of several datagrams are divided. The default is the kernel (Linux 4.18 or later); the
+    /// engine takes over when the kernel refuses.
     pub fn set_segmentation(&self, segmentation: Segmentation) {
         self.segmentation.set(segmentation);
     }
 
-    /// Who parts messages of several datagrams, by what is known of the kernel and the device so far.
+    /// Where messages of several datagrams are divided, as far as is known about the kernel and the device.
     pub fn segmentation(&self) -> Segmentation {
         self.segmentation.get()
     }
 
-    /// From now on the kernel may put datagrams of a flow together into one message (UDP_GRO), which a
-    /// [`ReceiveBatch`] takes apart; it then needs room for 65,535 bytes in each. Whether the kernel, from Linux 5.0 on, does;
-    /// a simulated network does not.
+    /// Lets the kernel join datagrams of a flow into one message (UDP_GRO, Linux 5.0 or later), which a
+    /// [`ReceiveBatch`] takes apart; each message of the batch then needs room for 65,535 bytes. Returns whether the
+    /// kernel supports it; a simulated network does not.
     pub fn coalesce(&self) -> bool {
         self.switch_on(libc::SOL_UDP, libc::UDP_GRO).is_ok()
     }
 
-    /// From now on [`Received::to`](crate::Received::to) and [`Received::ecn`](crate::Received::ecn) are known. A simulated
-    /// network always says so.
+    /// Enables [`Received::to`](crate::Received::to) and [`Received::ecn`](crate::Received::ecn). A simulated network
+    /// always has them.
     ///
     /// # Errors
     /// As in setsockopt(2).
@@ -159,14 +162,14 @@ impl Datagram {
             .map_err(|errno| Error::os(Op::Bind, errno))
     }
 
-    /// From now on [`ReceiveBatch::dropped`] is known (SO_RXQ_OVFL, socket(7)). Whether the kernel, from Linux 2.6.33 on, says so;
-    /// a simulated network does not.
+    /// Enables [`ReceiveBatch::dropped`] (SO_RXQ_OVFL, socket(7); Linux 2.6.33 or later). Returns whether the kernel
+    /// supports it; a simulated network does not.
     pub fn tell_drops(&self) -> bool {
         self.switch_on(libc::SOL_SOCKET, libc::SO_RXQ_OVFL).is_ok()
     }
 
-    /// Receives what has arrived, and then nothing: [`Datagram::recv_unless_stopping`] ends once more with
-    /// [`crate::Kind::Stopping`], as on a core that was asked to stop.
+    /// Ends reception: a [`Datagram::recv_unless_stopping`] that would wait returns [`crate::Kind::Stopping`] once, as
+    /// on a core that was asked to stop. Datagrams that have already arrived are received first.
     pub fn end(&self) {
         let inner = self.core.inner();
         let socket = &mut inner.state.borrow_mut().sockets[self.key];
@@ -181,19 +184,20 @@ impl Datagram {
         Ok(())
     }
 
-    /// Sends messages of the batch as far as one call to the kernel takes them, and returns how many datagrams left; 0 when
-    /// the batch is empty. Those that have left are taken out of it, also when the operation is given up.
+    /// Sends as many messages of the batch as one system call accepts and returns the number of datagrams sent; 0 if
+    /// the batch is empty. Sent messages are removed from the batch, even if the operation is cancelled.
     ///
-    /// That a datagram has left says nothing of its arrival.
+    /// A datagram that was sent may still be lost.
     ///
     /// # Errors
-    /// As in send(2), or [`crate::Kind::TimedOut`]. One of the kernel takes the first message out of the batch, so that
-    /// the others can be sent: it is too long, say (`EMSGSIZE`), or an earlier datagram has met nobody (`ECONNREFUSED`).
+    /// As in send(2), or [`crate::Kind::TimedOut`]. An error of the kernel removes the first message from the batch so
+    /// that the others can be sent: for example, it is too long (`EMSGSIZE`), or an earlier datagram was refused by the
+    /// peer (`ECONNREFUSED`).
     pub fn send(&self, batch: &mut SendBatch) -> impl Future<Output = Result<usize, Error>> {
         poll_fn(move |_| self.poll_send(batch))
     }
 
-    /// [`Datagram::send`] for those who wait for more than one thing at a time; the task that asks is the one that is woken.
+    /// Polls [`Datagram::send`], for tasks that wait for several things at once; it wakes the calling task.
     pub fn poll_send(&self, batch: &mut SendBatch) -> Poll<Result<usize, Error>> {
         let inner = self.core.inner();
         if !inner.tasks.may_go_on() {
@@ -212,17 +216,17 @@ impl Datagram {
         polled
     }
 
-    /// Receives what has arrived, into the batch in place of what was there, as much as one call to the kernel brings; returns
-    /// how many messages that were, at least one.
+    /// Receives the messages that have arrived, as many as one system call returns, and replaces the content of the
+    /// batch. Returns the number of messages, at least one.
     ///
     /// # Errors
-    /// As in recv(2), or [`crate::Kind::TimedOut`]. `ECONNREFUSED` says that a datagram to the peer that the socket is connected
-    /// to has met nobody; the socket can be used as before.
+    /// As in recv(2), or [`crate::Kind::TimedOut`]. `ECONNREFUSED` means that the connected peer refused an earlier
+    /// datagram; the socket can still be used.
     pub fn recv(&self, batch: &mut ReceiveBatch) -> impl Future<Output = Result<usize, Error>> {
         poll_fn(move |_| self.poll_recv(batch))
     }
 
-    /// [`Datagram::recv`] for those who wait for more than one thing at a time; the task that asks is the one that is woken.
+    /// Polls [`Datagram::recv`], for tasks that wait for several things at once; it wakes the calling task.
     pub fn poll_recv(&self, batch: &mut ReceiveBatch) -> Poll<Result<usize, Error>> {
         let inner = self.core.inner();
         if !inner.tasks.may_go_on() {
@@ -251,7 +255,7 @@ impl Datagram {
         })
     }
 
-    /// Every message but the first, which has been counted, is an operation of its own.
+    /// Charges the task's budget with one operation per message; the first message is already charged.
     fn charge(&self, polled: &Poll<Result<usize, Error>>) {
         if let Poll::Ready(Ok(count)) = polled {
             let count = u32::try_from(*count).unwrap_or(u32::MAX);
@@ -259,13 +263,13 @@ impl Datagram {
         }
     }
 
-    /// The core it belongs to.
+    /// The core that owns the socket.
     pub fn core(&self) -> &Core {
         &self.core
     }
 }
 
-/// Sets an option of a socket that has a descriptor.
+/// Sets an option; `ENOPROTOOPT` if the socket is simulated.
 fn set_option(
     state: &State,
     key: Key,
@@ -302,12 +306,12 @@ mod tests {
     use crate::driver::choice::Io;
     use crate::socket::batch::Message;
 
-    /// Sends three and a half segments from a socket that the kernel makes no segments for.
+    /// Sends three and a half segments from a socket for which the kernel does not segment.
     async fn send_unsegmented(core: Core) {
         let from = Datagram::bind(&core, "127.0.0.1:0".parse().unwrap()).unwrap();
         let to = Datagram::bind(&core, "127.0.0.1:0".parse().unwrap()).unwrap();
         from.connect(to.local()).unwrap();
-        // It makes no checksum, and so no segments, of a socket that wants none.
+        // Without checksums the kernel cannot segment.
         from.switch_on(libc::SOL_SOCKET, libc::SO_NO_CHECK).unwrap();
         let mut sent = SendBatch::default();
         sent.push(Message {

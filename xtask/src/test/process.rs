@@ -1,4 +1,4 @@
-//! One test in a process of its own.
+//! Runs one test in its own process.
 
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::suites::Job;
 
-/// Time limit of a test. Waits in tests of whole programs end after 60 s, and a test may have several.
+/// Time limit of a test. Waits in end-to-end tests end after 60 s, and a test may have several.
 const TIME_MAX: Duration = Duration::from_secs(300);
 
 /// How a test ended.
@@ -38,7 +38,7 @@ impl Outcome {
     }
 }
 
-/// Runs a test to its end; what it prints goes to the file `output`, which this function overwrites.
+/// Runs a test to completion. Its output goes to the file `output`, which is overwritten.
 pub(crate) fn run(job: Job, output: &Path) -> anyhow::Result<Outcome> {
     let Job { suite, test, seeds } = job;
     let file = File::create(output).with_context(|| format!("creating {}", output.display()))?;
@@ -80,7 +80,7 @@ fn end(status: ExitStatus) -> End {
     }
 }
 
-/// Waits for the end of a process; `None` when it exceeds its time limit and is killed with its descendants.
+/// Waits for a process to exit; `None` if it exceeded its time limit and was killed with its descendants.
 fn wait(child: &mut Child, limit: Duration) -> anyhow::Result<Option<ExitStatus>> {
     let pid = Pid::from_child(child);
     let handle = pidfd_open(pid, PidfdFlags::empty()).context("pidfd_open(2)")?;
@@ -104,7 +104,7 @@ fn wait(child: &mut Child, limit: Duration) -> anyhow::Result<Option<ExitStatus>
     Ok(None)
 }
 
-/// A process with its descendants.
+/// A process and its descendants.
 fn tree(root: Pid) -> Vec<Pid> {
     let mut found = vec![root];
     let mut at = 0;

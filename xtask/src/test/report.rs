@@ -7,16 +7,16 @@ use std::time::Duration;
 use super::process::{End, Outcome};
 use super::suites::Job;
 
-/// Tests in the table of slow ones.
+/// Number of tests in the table of slow ones.
 const SLOWEST: usize = 10;
 
-/// Outcomes so far. Prints a failure at once, and a suite when its last test has ended.
+/// Outcomes so far. Prints each failure immediately, and each suite after its last test.
 pub(crate) struct Progress<'suites> {
     pub(crate) outcomes: Vec<(Job<'suites>, Outcome)>,
     suites: BTreeMap<String, Count>,
 }
 
-/// Tests of a suite that have not ended, and totals of the others.
+/// Number of unfinished tests of a suite, and totals of the finished ones.
 #[derive(Default)]
 struct Count {
     left: usize,

@@ -1,4 +1,4 @@
-//! Order of tests, and how many run at the same time.
+//! Order of tests and number of concurrent tests.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -12,11 +12,11 @@ use super::process::{self, Outcome};
 use super::report::Progress;
 use super::suites::Job;
 
-/// Tests that run at the same time for each CPU: tests of whole programs mostly wait.
+/// Concurrent tests per CPU: end-to-end tests mostly wait.
 const TESTS_PER_CPU: usize = 2;
 
-/// Tests that run when no other does, by suite and the start of their name: they count what arrives within a time, or have a generator
-/// judge its own machine.
+/// Tests that run while no other test runs, by suite and prefix of their name: they count what arrives within a time,
+/// or have a load generator judge its own machine.
 pub(crate) const ALONE: &[(&str, &str)] = &[
     ("onrush-cli --test end_to_end", "busy_polling::"),
     ("onrush-cli --test end_to_end", "caching_datagrams::"),
@@ -36,7 +36,7 @@ fn is_alone(job: &Job) -> bool {
     alone.any(|(suite, start)| title == *suite && job.test.name.starts_with(start))
 }
 
-/// Runs the jobs side by side, then the jobs that must run alone.
+/// Runs the jobs in parallel, then those that must run alone.
 pub(crate) fn run<'suites>(jobs: &[Job<'suites>]) -> anyhow::Result<Vec<(Job<'suites>, Outcome)>> {
     let (alone, beside): (Vec<Job>, Vec<Job>) = jobs.iter().partition(|job| is_alone(job));
     let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -85,6 +85,6 @@ fn work<'suites>(
             break;
         }
     }
-    // Best effort.
+    // A left-over file does no harm.
     let _ = std::fs::remove_file(output);
 }

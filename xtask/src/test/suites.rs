@@ -1,4 +1,4 @@
-//! Test programs that Cargo builds, and the tests in them.
+//! Test programs built by Cargo and their tests.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ pub(crate) struct Suite {
     /// Option of `cargo test` that selects it, such as `--lib` or `--test end_to_end`.
     pub(crate) target: String,
     pub(crate) program: PathBuf,
-    /// Directory of its package, in which Cargo starts tests.
+    /// Directory of its package, which Cargo makes the working directory of tests.
     pub(crate) directory: PathBuf,
     pub(crate) tests: Vec<Test>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Test {
 /// Tests to run.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Selection {
-    /// All but the slow ones.
+    /// All tests except slow ones.
     Fast,
     /// Slow tests with all seeds, and seeded tests with the seeds that `Fast` skips.
     Rest,
@@ -41,7 +41,7 @@ pub(crate) enum Selection {
     Named(Vec<String>),
 }
 
-/// Tests that run on simulated networks with several seeds, by suite and the start of their name.
+/// Tests that run on simulated networks with several seeds, by suite and prefix of their name.
 const SEEDED: &[(&str, &str)] = &[
     ("onrush-engine --test drivers", ""),
     ("onrush-load --lib", "connection::"),
@@ -49,10 +49,10 @@ const SEEDED: &[(&str, &str)] = &[
     ("onrush-tls --lib", "transport::"),
 ];
 
-/// Seeds that a test takes: the value of `ONRUSH_TEST_SEEDS`.
+/// Seeds of a test: the value of `ONRUSH_TEST_SEEDS`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Seeds {
-    /// The first few; the variable is not set.
+    /// The first few seeds; the variable is not set.
     First,
     Rest,
     All,
@@ -70,7 +70,7 @@ impl Seeds {
 }
 
 impl Selection {
-    /// The seeds with which a test runs; `None` when it does not run.
+    /// Seeds of a test; `None` if it does not run.
     pub(crate) fn seeds(&self, suite: &str, test: &Test) -> Option<Seeds> {
         let is_seeded = || {
             let mut seeded = SEEDED.iter();
@@ -111,7 +111,8 @@ pub(crate) fn jobs<'suites>(suites: &'suites [Suite], selection: &Selection) -> 
     jobs
 }
 
-/// Fails when an entry of [`SEEDED`] or of `others`, a list of the same form, matches no test: its tests were renamed or moved.
+/// Fails if an entry of [`SEEDED`] or of `others`, a list of the same form, matches no test because its tests were
+/// renamed or moved.
 pub(crate) fn check_names(suites: &[Suite], others: &[(&str, &str)]) -> anyhow::Result<()> {
     for (title, start) in SEEDED.iter().chain(others) {
         let mut suites = suites.iter().filter(|suite| suite.title() == *title);
@@ -125,7 +126,7 @@ pub(crate) fn check_names(suites: &[Suite], others: &[(&str, &str)]) -> anyhow::
 }
 
 impl Suite {
-    /// Package and target in short: `onrush-serve --lib`.
+    /// Package and target: `onrush-serve --lib`.
     pub(crate) fn title(&self) -> String {
         format!("{} {}", self.package, self.target)
     }
@@ -134,7 +135,7 @@ impl Suite {
         self.tests.iter().filter(|test| test.is_slow)
     }
 
-    /// Reads the names of its tests from the program itself.
+    /// Lists the tests by running the test program.
     fn list(&mut self) -> anyhow::Result<()> {
         let slow: BTreeSet<String> = self.names(&["--ignored"])?.into_iter().collect();
         let tests = self.names(&[])?.into_iter().map(|name| Test {
@@ -163,20 +164,20 @@ impl Suite {
     }
 }
 
-/// Test programs, and what the compiler and Clippy warned of in the workspace.
+/// Test programs, and warnings of the compiler and Clippy in the workspace.
 pub(crate) struct Build {
     pub(crate) suites: Vec<Suite>,
-    /// Number of warnings, which have been printed.
+    /// Number of warnings, which are already printed.
     pub(crate) warnings: usize,
 }
 
 /// Builds all test programs and examples of the workspace and lists their tests.
 ///
-/// The compiler is `clippy-driver`, which is rustc with more lints: one build gives the programs and the warnings that
-/// `cargo clippy` would need a second one for.
+/// The compiler is `clippy-driver`, which is rustc with more lints, so one build gives both the programs and the
+/// warnings of `cargo clippy`.
 pub(crate) fn build() -> anyhow::Result<Build> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    // A toolchain has both in the same directory; otherwise PATH decides.
+    // A toolchain has both programs in the same directory; otherwise PATH decides.
     let beside = Path::new(&cargo).with_file_name("clippy-driver");
     let compiler = if beside.exists() {
         beside
@@ -213,21 +214,22 @@ pub(crate) fn build() -> anyhow::Result<Build> {
         suite.list()?;
     }
     build.suites.retain(|suite| !suite.tests.is_empty());
-    // Tests of whole programs wait most: the others fill the time, so they come last.
+    // End-to-end tests wait most, so they come first and the others fill the time.
     build
         .suites
         .sort_by_key(|suite| (suite.package != "onrush-cli", suite.title()));
     Ok(build)
 }
 
-/// Whether a message of Cargo is a warning at a place in the code. Cargo repeats those of crates that it does not build again.
+/// Whether a message of Cargo is a warning with a position in the code. Cargo repeats warnings of crates that it does
+/// not rebuild.
 fn is_warning(message: &Value) -> bool {
     let diagnostic = &message["message"];
     let places = diagnostic["spans"].as_array();
     diagnostic["level"] == "warning" && places.is_some_and(|places| !places.is_empty())
 }
 
-/// The test program that a message of Cargo announces.
+/// The test program announced by a message of Cargo.
 fn suite(message: &Value) -> Option<Suite> {
     let is_test = message["profile"]["test"] == true;
     let program = message["executable"].as_str().filter(|_| is_test)?;
@@ -239,7 +241,7 @@ fn suite(message: &Value) -> Option<Suite> {
     };
     let manifest = PathBuf::from(message["manifest_path"].as_str()?);
     let directory = manifest.parent()?.to_owned();
-    // path+file:///directory#name@version, or without the name where the directory has it.
+    // path+file:///directory#name@version, or without the name if it is that of the directory.
     let id = message["package_id"].as_str()?.rsplit(['/', '#']).next()?;
     let package = match id.split_once('@') {
         Some((name, _)) => name.to_owned(),

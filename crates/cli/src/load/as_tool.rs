@@ -1,7 +1,7 @@
-//! `--as TOOL …`: the command lines and the output of other tools, so that scripts around them go on working.
+//! `--as TOOL …`: command lines and output of other load generators, so that scripts around them keep working.
 //!
-//! A command line of theirs becomes one of ours and is then run like any other: what it means here is what ours means, and
-//! `-v` says which one it is. What has no equal is refused with the way to it.
+//! A command line of another tool is translated into one of `onrush load`, which `-v` prints, and is run like any
+//! other. An option without an equivalent is refused with an alternative.
 
 mod h1load;
 mod h2load;
@@ -30,8 +30,8 @@ use super::populate::populate;
 use super::signals::stop_on_signal;
 use crate::terminal::{Out, say};
 
-/// Runs the command line of the tool that is its first word, and prints what the tool would. Errors of the run and a
-/// verdict of INVALID are lines on standard error; the exit code is theirs, 0 behind every run.
+/// Runs the command line of the tool named by the first word and prints the tool's output. Errors and the reasons of an
+/// INVALID verdict go to standard error; the exit code is 0 after every completed run, as with these tools.
 pub(super) fn run(words: &[String]) -> Result<u8, Error> {
     let (tool, words) = words.split_first().expect("clap wants one at least");
     let read: fn(&[String]) -> Result<Line, String> = match tool.as_str() {
@@ -71,7 +71,7 @@ impl Run {
         let running = run::start(plan)?;
         let stopper = running.stopper();
         stop_on_signal(stopper.clone())?;
-        // Somebody who stops reading does not stop the run.
+        // A closed standard output does not stop the run.
         let mut out = Out::standard();
         let _ = write!(out, "{}", self.printer.head());
         let report = running.finish(|moment| {
@@ -90,7 +90,7 @@ impl Run {
 }
 
 impl Run {
-    /// The verdict on a run of the kind that the tool makes.
+    /// The verdict, where a capped rate is not a rate that has to be reached.
     fn verdict(&self, report: &Report) -> Verdict {
         if !self.is_capped {
             return report.verdict.clone();
@@ -135,7 +135,7 @@ impl Printer {
     }
 }
 
-/// Reads a command line of ours.
+/// Parses a command line of `onrush load`.
 fn options(native: &[String]) -> Result<Options, Error> {
     let command = Args::augment_args(clap::Command::new("onrush load").no_binary_name(true));
     let args = command
@@ -143,17 +143,17 @@ fn options(native: &[String]) -> Result<Options, Error> {
         .and_then(|matches| Args::from_arg_matches(&matches));
     let mut args = args.map_err(|error| Error::Invalid(first_paragraph(&error.to_string())))?;
     let urls = std::mem::take(&mut args.urls);
-    // There are notes on files only, and none is named.
+    // The notes are about files, and no file is given.
     args.options(&urls).map(|(options, _)| options)
 }
 
-/// What is wrong, without how to use a program that was not called by its own flags.
+/// The error without the usage: the user has not called `onrush load` by its own options.
 fn first_paragraph(error: &str) -> String {
     let paragraph = error.split("\n\n").next().unwrap_or_default();
     paragraph.trim_start_matches("error: ").trim().to_owned()
 }
 
-/// As a shell would read it back.
+/// The words quoted for a shell.
 fn quoted(words: &[String]) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=+.,:/%@".contains(letter);
     let quote = |word: &String| match word.chars().all(is_plain) {
@@ -163,7 +163,7 @@ fn quoted(words: &[String]) -> String {
     words.iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
-/// What the tool's own output has no place for.
+/// Reports on standard error what the tool's output cannot show.
 fn complain(report: &Report, verdict: &Verdict) {
     if report.errors > 0 {
         let kinds = report.errors_by_kind.iter();
@@ -197,7 +197,7 @@ fn complain(report: &Report, verdict: &Verdict) {
 mod tests {
     use super::*;
 
-    /// Our command line for one of another tool, as far as ours accepts it.
+    /// The native command line for one of another tool, if both accept it.
     pub(super) fn native(
         read: impl Fn(&[String]) -> Result<Line, String>,
         line: &str,

@@ -36,10 +36,10 @@ onrush load --as h1load [option]... URL
   -v                  say on standard error which command line of onrush load this is
 ";
 
-/// The run of h1load goes on until something ends it: the longest there is.
+/// h1load runs until it is stopped: the longest duration that `onrush load` accepts.
 const NO_END: &str = "8760h";
 
-/// A cap does not make up for lost time; h1load sees what is due once a millisecond, and a busy machine later.
+/// h1load's rate is a cap and does not make up for lost time. It checks once per millisecond, later on a busy machine.
 const CATCH_UP: &str = "--catch-up=10ms";
 
 const SYNTAX: Syntax = Syntax {
@@ -66,13 +66,13 @@ const OPTIONS: &[Row] = table! {
     "--cipher-suites" => Value(|name, text| ciphers(name, Version::Tls13, text).map(|_| text.to_owned())),
 };
 
-/// Reads it, or says what is wrong with it.
+/// Parses the command line.
 pub(super) fn read(words: &[String]) -> Result<Line, String> {
     SYNTAX.line(words, run)
 }
 
 fn run(given: Given) -> Result<Run, String> {
-    // 0 is no bound.
+    // 0 means unlimited.
     let bound = |name| given.last(name).filter(|number| *number != "0");
     let rate = bound("-R");
     if rate.is_some() && bound("-T").is_some() {
@@ -112,7 +112,7 @@ fn run(given: Given) -> Result<Run, String> {
     let mut native: Vec<String> = flags.flatten().collect();
     if rate.is_some() {
         native.push("--connect-first=off".to_owned());
-        // All of a number that was asked for are made.
+        // With a number of requests, all of them are sent.
         native.extend(bound("-n").is_none().then(|| CATCH_UP.to_owned()));
     }
     if given.has("-A") {
@@ -135,12 +135,12 @@ fn run(given: Given) -> Result<Run, String> {
     })
 }
 
-/// How TLS is spoken.
+/// TLS settings.
 #[derive(Default)]
 struct Tls {
     resumes: bool,
     version: Option<Version>,
-    /// Of each version, the favourite first; none for all that there are.
+    /// TLS 1.2 ciphers in order of preference; empty for all supported ones. `ciphers_13` is the same for TLS 1.3.
     ciphers_12: Vec<Cipher>,
     ciphers_13: Vec<Cipher>,
 }
@@ -159,7 +159,7 @@ impl Tls {
         })
     }
 
-    /// Ours; h1load believes any certificate.
+    /// Native flags. h1load accepts any certificate.
     fn flags(&self) -> Vec<String> {
         let resume = if self.resumes { "on" } else { "off" };
         let mut flags = vec!["--insecure".to_owned(), format!("--tls-resume={resume}")];
@@ -173,7 +173,7 @@ impl Tls {
             (Version::Tls12, &self.ciphers_12),
         ];
         if lists.iter().any(|(_, list)| !list.is_empty()) {
-            // Ours is one list for both versions, and each of the tool's is about its own.
+            // `onrush load` has one list for both versions, h1load one for each.
             let offered = lists
                 .into_iter()
                 .filter(|(version, _)| self.version.is_none_or(|only| only == *version));
@@ -188,7 +188,7 @@ impl Tls {
     }
 }
 
-/// The ciphers of a version.
+/// Supported ciphers of a version.
 fn all(version: Version) -> Vec<Cipher> {
     let of_version = |cipher: &Cipher| cipher.version() == version;
     Cipher::ALL.into_iter().filter(of_version).collect()
@@ -204,7 +204,7 @@ fn version(text: &str) -> Result<Version, String> {
     }
 }
 
-/// Reads names with colons between.
+/// Parses names separated by colons.
 fn ciphers(name: &str, version: Version, text: &str) -> Result<Vec<Cipher>, String> {
     let known = all(version);
     let named = |name| {
@@ -223,7 +223,7 @@ fn ciphers(name: &str, version: Version, text: &str) -> Result<Vec<Cipher>, Stri
     })
 }
 
-/// OpenSSL's name: that of IANA for TLS 1.3, and one of its own for TLS 1.2, such as ECDHE-RSA-AES128-GCM-SHA256.
+/// OpenSSL's name: IANA's for TLS 1.3, and its own for TLS 1.2, such as ECDHE-RSA-AES128-GCM-SHA256.
 fn openssl_name(cipher: Cipher) -> String {
     match cipher.version() {
         Version::Tls13 => cipher.name().to_owned(),
@@ -237,7 +237,7 @@ fn openssl_name(cipher: Cipher) -> String {
     }
 }
 
-/// A number; 0 and what is below it are no bound, as h1load has it.
+/// Parses a number. As in h1load, 0 and negative numbers mean unlimited.
 fn bound(name: &str, what: &str, text: &str) -> Result<String, String> {
     let text_of_number = match what {
         "seconds" => text.trim_end_matches('s'),
@@ -267,7 +267,7 @@ fn overhead(text: &str) -> Result<Overhead, String> {
     parsed.ok_or_else(|| format!("-O wants EXTRA/PAYLOAD in bytes such as 78/1448, not {text:?}"))
 }
 
-/// Ours for one of h1load, which needs no scheme and has the port behind the last colon, also of an IPv6 address.
+/// Native URL. h1load needs no scheme and takes the number after the last colon as the port, also for an IPv6 address.
 fn url(text: &str) -> String {
     let (scheme, rest) = match text.split_once("://") {
         Some((scheme, rest)) => (scheme, rest),

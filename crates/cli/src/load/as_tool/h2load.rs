@@ -33,7 +33,7 @@ onrush load --as h2load [option]... URL
   -v, --verbose                   say on standard error which command line of onrush load this is
 ";
 
-/// h2load waits for ever; here it is an hour.
+/// h2load has no timeout; this one is too long to matter.
 const TIMEOUT: &str = "1h";
 
 const SYNTAX: Syntax = Syntax {
@@ -56,7 +56,7 @@ const OPTIONS: &[Row] = table! {
     "-i|--input-file" => Refused(": several URLs are the words of onrush load --http2 --in-turn URL..., or its --requests-file"),
 };
 
-/// Reads it, or says what is wrong with it.
+/// Parses the command line.
 pub(super) fn read(words: &[String]) -> Result<Line, String> {
     SYNTAX.line(words, run)
 }
@@ -126,7 +126,7 @@ fn run(given: Given) -> Result<Run, String> {
     Ok(given.run(native, Printer::H2load(text)))
 }
 
-/// A whole number from 1 on, such as 1000 or 10K.
+/// A whole number of at least 1, such as 1000 or 10K.
 fn number(name: &str, text: &str) -> Result<String, String> {
     let number = count(text).ok();
     let number = number.filter(|number| *number > 0);
@@ -134,13 +134,13 @@ fn number(name: &str, text: &str) -> Result<String, String> {
     number.ok_or_else(|| format!("{name} {text}: expected a whole number from 1 on"))
 }
 
-/// A time in seconds, or with a unit, as nanoseconds.
+/// A time in seconds or with a unit, as nanoseconds.
 fn time(name: &str, text: &str) -> Result<String, String> {
     let time = duration_or_seconds(text).map_err(|error| format!("{name} {text}: {error}"))?;
     Ok(time.as_nanos().to_string())
 }
 
-/// The protocol over http://.
+/// The protocol for http://.
 fn in_clear(name: &str, text: &str) -> Result<String, String> {
     match text {
         "h2c" | "http/1.1" => Ok(text.to_owned()),
@@ -148,7 +148,7 @@ fn in_clear(name: &str, text: &str) -> Result<String, String> {
     }
 }
 
-/// The protocol over https://: the first supported one of a list.
+/// The protocol for https://: the first supported one of a list.
 fn offered<'list>(name: &str, list: &'list str) -> Result<&'list str, String> {
     let mut listed = list.split(',').map(str::trim);
     let first = listed.find(|protocol| matches!(*protocol, "h2" | "http/1.1"));

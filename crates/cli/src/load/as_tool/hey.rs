@@ -1,4 +1,5 @@
-//! The command lines of hey and of oha, which has its letters. What is printed is ours: theirs are read by people.
+//! Command lines of hey and oha, which share most options. The output is that of `onrush load`: only people read
+//! theirs.
 
 mod options;
 
@@ -6,14 +7,13 @@ use super::line::{Line, Printer, Run, is_https};
 use super::option::Given;
 use options::{HEY, NO_END, OHA, OUR_FLAGS, plain};
 
-/// Whose command line it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Tool {
     Hey,
     Oha,
 }
 
-/// Reads it, or says what is wrong with it.
+/// Parses the command line.
 pub(super) fn read(tool: Tool, words: &[String]) -> Result<Line, String> {
     let syntax = match tool {
         Tool::Hey => HEY,
@@ -76,7 +76,7 @@ fn run(tool: Tool, mut given: Given) -> Result<Run, String> {
     Ok(given.run(native, Printer::Own))
 }
 
-/// The rate of all workers.
+/// The total rate of all workers.
 fn of_all(rate: &str, workers: &str) -> Result<f64, String> {
     let numbers = rate.parse::<f64>().ok().zip(workers.parse::<f64>().ok());
     let numbers = numbers.ok_or_else(|| format!("-q {rate} -c {workers}: expected numbers"));
@@ -93,7 +93,7 @@ fn burst(given: &Given) -> Result<Option<String>, String> {
     }
 }
 
-/// The headers of a request. The last of several with one name counts, also over the tool's own.
+/// Headers of a request. The last one of a name replaces earlier ones and the tool's own.
 fn headers(tool: Tool, given: &Given) -> Vec<&str> {
     let (own, codings) = match tool {
         Tool::Hey => (Some("Content-Type: text/html"), "Accept-Encoding: gzip"),

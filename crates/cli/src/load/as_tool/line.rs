@@ -1,31 +1,31 @@
-//! The run that a command line of another tool asks for.
+//! The run that another tool's command line requests.
 
 use onrush_load::dialect;
 
-/// What a command line of another tool comes to.
+/// A parsed command line of another tool.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// It asks for this help text.
+    /// A request for this help text.
     Help(&'static str),
     Run(Run),
 }
 
 #[derive(Debug)]
 pub(super) struct Run {
-    /// Our command line, after `onrush load`.
+    /// Arguments of `onrush load`.
     pub(super) native: Vec<String>,
     pub(super) printer: Printer,
-    /// Whether the native command line is printed.
+    /// Whether to print the native command line.
     pub(super) verbose: bool,
-    /// Whether the rate is a cap: what it kept back was not due.
+    /// Whether the rate is a cap, so that requests that it delays are not missed.
     pub(super) is_capped: bool,
-    /// Whether a failure to connect ends the run.
+    /// Whether a failed connection ends the run.
     pub(super) stop_on_connect_failure: bool,
-    /// What was asked for and has no effect.
+    /// Notes on options that have no effect.
     pub(super) notes: Vec<String>,
 }
 
-/// What is printed, on standard output.
+/// Format of the output on standard output.
 #[derive(Debug)]
 pub(super) enum Printer {
     H1load {
@@ -35,11 +35,11 @@ pub(super) enum Printer {
     H2load(dialect::h2load::Text),
     Wrk(dialect::wrk::Text),
     Mcblaster,
-    /// What a run of ours prints at its end.
+    /// The report of `onrush load`, at the end.
     Own,
 }
 
-/// Whether flags about TLS make sense with this URL.
+/// Whether the URL uses TLS.
 pub(super) fn is_https(url: &str) -> bool {
     let scheme = url.split("://").next();
     scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"))

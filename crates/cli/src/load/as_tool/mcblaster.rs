@@ -24,14 +24,14 @@ onrush load --as mcblaster [option]... HOST
   -v       say on standard error which command line of onrush load this is
 ";
 
-/// The run of mcblaster goes on until something ends it: the longest there is.
+/// mcblaster runs until it is stopped: the longest duration that `onrush load` accepts.
 const NO_END: &str = "8760h";
 
-/// Gets that a thread of mcblaster has on their way over UDP: it does not wait for answers. So many are none at the rates that a thread
-/// makes, unless answers are lost.
+/// Outstanding gets of a thread over UDP. mcblaster does not wait for responses; this many are never outstanding at a
+/// thread's rate unless responses are lost.
 const ON_THE_WAY: u64 = 1024;
 
-/// mcblaster's bounds.
+/// Limits of mcblaster.
 const KEYS_MAX: u64 = 10_000_000;
 const VALUE_MAX: u64 = 64_000;
 
@@ -55,7 +55,7 @@ const OPTIONS: &[Row] = table! {
     "-x" => IgnoredValue(number_32, " has no effect: answers over UDP come to the port that asked"),
 };
 
-/// Reads it, or says what is wrong with it.
+/// Parses the command line.
 pub(super) fn read(words: &[String]) -> Result<Line, String> {
     SYNTAX.line(words, run)
 }
@@ -90,7 +90,7 @@ fn run(mut given: Given) -> Result<Run, String> {
             None => format!("--duration={NO_END}"),
         },
         format!("--keys={keys}"),
-        // As mcblaster's are long where they are longest: `k-`, and a number.
+        // Length of mcblaster's longest key: `k-` and a number.
         format!("--key-size={}", 2 + (keys - 1).to_string().len()),
         format!("--value-size={}", given.last("-z").unwrap_or("100")),
     ];
@@ -108,7 +108,7 @@ fn run(mut given: Given) -> Result<Run, String> {
     Ok(given.run(native, Printer::Mcblaster))
 }
 
-/// Where everything goes.
+/// Port of all requests.
 fn port_of_gets(given: &Given) -> Result<&str, String> {
     match (given.last("-u"), given.last("-w")) {
         (Some(_), Some(sets)) => Err(format!(
@@ -126,7 +126,7 @@ fn number_32(name: &str, text: &str) -> Result<String, String> {
     number(name, u64::from(u32::MAX), text)
 }
 
-/// A whole number from 1 on, as mcblaster wants all of them.
+/// A whole number of at least 1, as for all options of mcblaster.
 fn number(name: &str, most: u64, text: &str) -> Result<String, String> {
     let number = text.parse().ok();
     let number = number.filter(|number: &u64| (1..=most).contains(number));
@@ -134,7 +134,7 @@ fn number(name: &str, most: u64, text: &str) -> Result<String, String> {
     number.ok_or_else(|| format!("{name} {text}: expected a whole number from 1 to {most}"))
 }
 
-/// The proportion of two rates in numbers that a ratio may have.
+/// The ratio of two rates, with numbers that `--ratio` accepts.
 fn reduced(gets: u64, sets: u64) -> (u64, u64) {
     let (mut divisor, mut rest) = (gets, sets);
     while rest > 0 {
@@ -142,7 +142,7 @@ fn reduced(gets: u64, sets: u64) -> (u64, u64) {
     }
     let (gets, sets) = (gets / divisor, sets / divisor);
     let scale = gets.max(sets).div_ceil(u64::from(RATIO_MAX)).max(1);
-    // What is asked for at all does not vanish.
+    // A rate above 0 does not become 0.
     let part = |rate: u64| (rate / scale).max(rate.min(1));
     (part(gets), part(sets))
 }

@@ -1,18 +1,18 @@
-//! The options of another tool as a table, and the reader of command lines that uses it.
+//! Options of another tool as a table, and the parser of command lines that uses it.
 
 use lexopt::Arg;
 
 use super::line::{Line, Printer, Run};
 
-/// Checks a value, given the option's name, and returns it in the form in which the module of the tool reads it.
+/// Checks the value of the option with this name and returns it in the form that the tool's module expects.
 pub(super) type Check = fn(&str, &str) -> Result<String, String>;
 
-/// What an option does. Notes and refusals are the rest of a sentence that begins with the option's name.
+/// What an option does. A note or refusal is the rest of a sentence that begins with the option's name.
 pub(super) enum Action {
-    /// Takes no value and is stored with this one.
+    /// Takes no value; this value is stored.
     Flag(&'static str),
     Value(Check),
-    /// Takes a value, on which there may be a note, given the option's name and the checked value.
+    /// Takes a value; the function returns a note on the option's name and its checked value.
     NotedValue(Check, fn(&str, &str) -> Option<String>),
     /// Takes no value and has no effect.
     Ignored(&'static str),
@@ -21,33 +21,33 @@ pub(super) enum Action {
     Refused(&'static str),
 }
 
-/// Options that do the same, with blanks between them. One that has several names has `|` between these.
+/// Options with the same action, separated by spaces. `|` separates the names of one option.
 pub(super) type Row = (&'static str, Action);
 
-/// A table of options, a row in each line.
+/// A table of options, one row per line.
 macro_rules! table {
     ($($options:literal => $action:expr,)*) => { &[$(($options, $action)),*] };
 }
 pub(super) use table;
 
-/// How words become options and values.
+/// Syntax of options and values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grammar {
-    /// getopt: a short option's value may be joined to it, and `=` is then part of it.
+    /// getopt: a value may be joined to a short option, and a `=` is then part of the value.
     Getopt,
-    /// getopt_long: the same, and a long option may be cut short as long as it is the only one that begins so. Messages
-    /// have the first name of an option.
+    /// getopt_long: like getopt, and a long option may be abbreviated to a unique prefix. Messages use the first name
+    /// of an option.
     GetoptLong,
-    /// clap: as getopt. A long name of one letter is the short option.
+    /// clap: like getopt. A long name of one letter is the short option.
     Clap,
-    /// Go's flags: one dash or two, the value in the next word or after `=`; the first word that is not an option ends
-    /// them.
+    /// Go's flag package: one dash or two, the value in the next word or after `=`. The first word that is not an
+    /// option ends the options.
     Go,
 }
 
 /// The command line of a tool.
 pub(super) struct Syntax {
-    /// The tool, as unknown options are refused with it.
+    /// The tool's name in messages about unknown options.
     pub(super) tool: &'static str,
     pub(super) grammar: Grammar,
     /// Printed for `-h`.
@@ -55,19 +55,19 @@ pub(super) struct Syntax {
     pub(super) tables: [&'static [Row]; 2],
 }
 
-/// What a command line contains.
+/// A parsed command line.
 #[derive(Default)]
 pub(super) struct Given {
-    /// First names of options, and values, in the order of the command line.
+    /// First names of options with their values, in the order of the command line.
     options: Vec<(&'static str, String)>,
     /// Words that are not options.
     words: Vec<String>,
-    /// What was asked for and has no effect.
+    /// Notes on options that have no effect.
     pub(super) notes: Vec<String>,
 }
 
 impl Syntax {
-    /// Reads a command line and makes a run of it with `run`.
+    /// Parses a command line; `run` turns the options into a run.
     pub(super) fn line(
         &self,
         words: &[String],
@@ -133,7 +133,7 @@ impl Syntax {
         Ok(())
     }
 
-    /// Takes one option, whose value `value` reads.
+    /// Stores one option. `value` reads its value.
     fn take(
         &self,
         name: &str,
@@ -163,7 +163,7 @@ impl Syntax {
         Ok(())
     }
 
-    /// The first name of an option, and what it does.
+    /// The first name of an option and its action.
     fn find(&self, name: &str) -> Result<(&'static str, &'static Action), String> {
         let rows = self.tables.into_iter().flatten();
         let options =
@@ -204,7 +204,7 @@ impl Syntax {
 }
 
 impl Given {
-    /// The values of these options, which have a blank between them, in the order of the command line.
+    /// Values of these options, separated by spaces, in the order of the command line.
     pub(super) fn all(&self, names: &str) -> impl DoubleEndedIterator<Item = &str> {
         let options = self.options.iter();
         let options = options.filter(move |(known, _)| names.split(' ').any(|name| name == *known));
@@ -220,7 +220,7 @@ impl Given {
         self.last(names).is_some()
     }
 
-    /// The last value of an option whose check returns whole numbers.
+    /// The last value of an option whose check returns integers.
     pub(super) fn number(&self, name: &str) -> Option<u64> {
         let number = self.last(name)?.parse();
         Some(number.expect("the check returned a whole number"))
@@ -237,7 +237,7 @@ impl Given {
         }
     }
 
-    /// A run with our command line, as most tools have it.
+    /// A run with this native command line and the usual settings.
     pub(super) fn run(self, native: Vec<String>, printer: Printer) -> Run {
         Run {
             native,
@@ -250,12 +250,12 @@ impl Given {
     }
 }
 
-/// The check of values that may be anything.
+/// Accepts any value.
 pub(super) fn any(_: &str, value: &str) -> Result<String, String> {
     Ok(value.to_owned())
 }
 
-/// A bare name with the dashes that it has in tables.
+/// A bare name with the dashes that it has in the tables.
 fn dashed(name: &str) -> String {
     match name.len() {
         1 => format!("-{name}"),

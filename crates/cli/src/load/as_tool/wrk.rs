@@ -1,4 +1,4 @@
-//! The command lines of wrk and of wrk2, which has some options more.
+//! Command lines of wrk and of wrk2, which has a few more options.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ onrush load --as wrk2 [option]... URL
 Counts may have a unit (1k, 1M, 1G) and so may times (2s, 2m, 2h). Scripts in Lua (-s) are not run.
 ";
 
-/// A script is refused with what most scripts are for.
+/// Refusal of a script, with alternatives for what most scripts do.
 const NO_SCRIPTS: &str = ": scripts in Lua are not run; what most of them do, onrush load has options for: -X and --body for another method, --requests-file for many requests, --data for values from a file, --expect-status, -T for pauses, --pipeline";
 
 const OPTIONS: &[Row] = table! {
@@ -62,7 +62,7 @@ const WRK2_OPTIONS: &[Row] = table! {
     "-U|--u_latency -B|--batch_latency" => Flag(""),
 };
 
-/// Reads it, or says what is wrong with it.
+/// Parses the command line.
 pub(super) fn read(tool: Tool, words: &[String]) -> Result<Line, String> {
     let (name, help, options) = match tool {
         Tool::Wrk => ("wrk", HELP_WRK, WRK_OPTIONS),
@@ -79,7 +79,7 @@ pub(super) fn read(tool: Tool, words: &[String]) -> Result<Line, String> {
 
 fn run(tool: Tool, given: Given) -> Result<Run, String> {
     let url = given.only_word("URL", "arguments are for scripts, and none is run")?;
-    // Without a scheme it is none for wrk.
+    // wrk requires a scheme.
     Target::of_url(url)?;
     let shown = Shown {
         tool,
@@ -97,7 +97,7 @@ fn run(tool: Tool, given: Given) -> Result<Run, String> {
     Ok(given.run(native, Printer::Wrk(Text::new(shown))))
 }
 
-/// Our flags, but for headers.
+/// Native flags except headers.
 fn native(shown: &Shown, rate: u64) -> Result<Vec<String>, String> {
     let seconds = shown.duration.as_secs();
     let mut native = vec![
@@ -107,7 +107,7 @@ fn native(shown: &Shown, rate: u64) -> Result<Vec<String>, String> {
         shown.threads.to_string(),
         "-d".to_owned(),
         format!("{seconds}s"),
-        // No response is given up: wrk counts those that are slow, and goes on waiting.
+        // Longer than the run: wrk counts slow responses as timeouts but still waits for them.
         format!("--timeout={}s", seconds.saturating_add(1)),
     ];
     if is_https(&shown.url) {

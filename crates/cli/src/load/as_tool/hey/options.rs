@@ -1,4 +1,4 @@
-//! The options of hey and of oha.
+//! Options of hey and oha.
 
 use crate::load::as_tool::option::Action::{Flag, Ignored, IgnoredValue, Refused, Value};
 use crate::load::as_tool::option::{Grammar, Row, Syntax, any, table};
@@ -54,7 +54,7 @@ onrush load --as oha [option]... URL
   -v                     say on standard error which command line of onrush load this is
 ";
 
-/// A time without end: the longest there is.
+/// No limit: the longest duration that `onrush load` accepts.
 pub(super) const NO_END: &str = "8760h";
 
 pub(super) const HEY: Syntax = Syntax {
@@ -82,7 +82,7 @@ const OF_OHA: &[Row] = table! {
     "--http-version" => Value(version),
 };
 
-/// Options whose values are flags of ours.
+/// Options whose stored values are native flags.
 pub(super) const OUR_FLAGS: &str =
     "-a --disable-keepalive --unix-socket --cacert --cert --key --insecure";
 
@@ -120,7 +120,7 @@ const OPTIONS: &[Row] = table! {
 
 const NO_EFFECT: &str = " has no effect here";
 
-/// Text in which ours finds no variable.
+/// Escapes text so that `onrush load` finds no variables in it.
 pub(super) fn plain(text: &str) -> String {
     text.replace("{{", "{{}}")
 }
@@ -133,7 +133,7 @@ fn header(name: &str, text: &str) -> Result<String, String> {
 }
 
 fn body(_: &str, text: &str) -> Result<String, String> {
-    // Ours would take a file by an @ at the beginning.
+    // A leading @ is doubled: `onrush load` would read the body from a file.
     let at = if text.starts_with('@') { "@" } else { "" };
     Ok(format!("--body={at}{}", plain(text)))
 }
