@@ -1,5 +1,5 @@
-//! Groups of servers of which some fail: killed, stopped, unreachable, misbehaving. Requests that may be repeated are
-//! not lost, and the others are counted.
+//! Upstream groups in which some servers fail: killed, stopped, unreachable, misbehaving. Requests that may be retried
+//! are not lost, and the others are counted.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,5 +1,5 @@
-//! `onrush load --as TOOL`: accepts the command lines of other tools and prints output in their format; its counts are
-//! those of the server.
+//! `onrush load --as TOOL`: accepts the command lines of other tools and prints output in their format; its counts
+//! equal the server's.
 
 use crate::peer::peer;
 use crate::program::{Finished, Program, Serve, run_onrush};

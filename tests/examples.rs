@@ -1,5 +1,5 @@
-//! The configurations in `examples/`, each run and checked for what it promises. Ports, directories and other machines
-//! are replaced by those of the test.
+//! Runs each configuration in `examples/` and checks what it promises. Ports, directories and other machines are
+//! replaced by the test's own.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -72,7 +72,7 @@ fn wrk_through_two_onrushes_on_unix_sockets() {
     assert_eq!(curl(&[&first.url("/")]).out, "hello");
     assert_eq!(curl(&["--http1.0", &first.url("/")]).out, "hello");
     wrk(&first.url("/"));
-    // All three count the same requests, except for those that a client gave up: a later server may still have
+    // All three count the same requests, except for requests that a client gave up: a later server may still have
     // responded to them.
     let all = [first.stop(), middle.stop(), last.stop()];
     assert!(all.is_sorted_by_key(Totals::requests), "{all:?}");

@@ -1,4 +1,4 @@
-//! What HTTP/2 clients notice of a reload or an upgrade: GOAWAY frames where required, and a response to each request.
+//! A reload or an upgrade as seen by HTTP/2 clients: GOAWAY frames where required, and a response to each request.
 
 use std::fs;
 use std::io::Write;
@@ -39,7 +39,7 @@ impl Site {
         }
     }
 
-    /// Starts a server that forwards to `behind`, which holds its responses.
+    /// Starts a server that forwards to `behind`, an upstream server that holds its responses.
     fn forwarding(io: &str, behind: &Holding) -> Site {
         Site::start(io, &forwarding(behind))
     }
@@ -230,7 +230,7 @@ fn requests_sent_before_upgrade_get_responses() {
     }
 }
 
-/// Requests served by the replaced process and by its successor, both of which end.
+/// Requests served by the replaced process and by its successor. Ends both.
 fn served(site: Site, next: Next) -> [u64; 2] {
     // One after the other, so that their output is in this order.
     site.serve.program.out.wait_for("served ");

@@ -1,4 +1,4 @@
-//! Clients that disconnect: their waiting and running requests are given up, counted as such, and delay no others.
+//! Clients that disconnect: their waiting and running requests are aborted and counted as such, and do not delay others.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -105,7 +105,7 @@ fn aborted_clients_free_slots_and_queue_entries() {
             2,
             "{totals:?}"
         );
-        // Three that got their responses at once, and one that waited.
+        // Three received their responses immediately, and one waited.
         assert_eq!(totals.requests(), 4, "{totals:?}");
         assert_eq!(totals.number_before(" failed upstream"), 0, "{totals:?}");
         assert_eq!(totals.number_before(" retried"), 0, "{totals:?}");

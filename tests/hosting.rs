@@ -613,7 +613,7 @@ fn unusable_host_is_one_line() {
         let finished = Program::start(&mut hosts.onrush(&["bench", &path])).finish();
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(finished.err.contains(expected), "{finished:?}");
-        // This line follows the one that reports that nothing can be measured.
+        // The other line reports that nothing can be measured.
         assert_eq!(finished.err.lines().count(), 2, "{finished:?}");
     }
     let path = experiment(directory.path(), "1s", &one, &one);

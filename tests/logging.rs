@@ -303,7 +303,7 @@ fn syslog_gets_messages_and_may_be_gone() {
     }
 }
 
-/// Creates a named pipe, open for reading, which nobody reads.
+/// Creates a named pipe and opens it for reading, but never reads it.
 fn unread_pipe(path: &Path) -> fs::File {
     let made = std::process::Command::new("mkfifo").arg(path).status();
     assert!(made.expect("it is there").success());

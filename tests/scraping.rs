@@ -22,7 +22,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const PROTOBUF: &str =
     "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
 
-/// A server with two groups, TLS and an admin interface on TCP, and the servers behind it.
+/// A server with two groups, TLS and an admin interface on TCP, and its upstream servers.
 struct Scraped {
     serve: Serve,
     admin: String,

@@ -55,7 +55,7 @@ const ATTEMPTS: &[&str] = &[
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: {n}\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX y\r\n\r\n{second}",
     "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n X: y\r\n\r\n{second}",
-    // Bodies that are valid whatever the method or Connection.
+    // Bodies that are valid with any method or Connection.
     "GET / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\n\r\n{second}",
     "DELETE / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\n\r\n{second}",
     "OPTIONS / HTTP/1.1\r\nHost: h\r\nContent-Length: {n}\r\n\r\n{second}",

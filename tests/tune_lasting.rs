@@ -1,4 +1,4 @@
-//! Temporary changes of `onrush tune apply`: they are undone, whatever happens to the journal meanwhile.
+//! Temporary changes of `onrush tune apply`: they are undone even if the journal becomes read-only or disappears.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

@@ -102,8 +102,8 @@ fn a_read_timeout_of_one_location_is_its_own() {
     assert_eq!(ask_both(), expected, "{}", converted.out);
 }
 
-/// Parameters of a server, and the names of the servers that respond to a failing request, one that succeeds, a failing
-/// one and two that succeed.
+/// Parameters of a server, and the names of the servers that respond to five requests: failing, successful, failing,
+/// successful, successful.
 const FAILURES: [(&str, &str); 4] = [
     ("max_fails=2 fail_timeout=1h", "babbb"),
     ("max_fails=1 fail_timeout=1h", "bbbbb"),

@@ -35,12 +35,12 @@ const IDLE: Duration = Duration::from_secs(60);
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
 
-/// Pause when there are no descriptors, or when `accept` fails for another reason.
+/// Pause after a failed `accept`, for example without free descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A received request and whether the connection is kept after it.
 struct Arrived {
-    /// The request, or the response to one that was refused.
+    /// The request, or the error response to an invalid one.
     request: Result<Request, Response>,
     then: Then,
 }

@@ -53,7 +53,7 @@ impl Sums {
     }
 }
 
-/// Waits until the next sample is due.
+/// Waits for the time of the next sample.
 pub(crate) async fn due(core: &Core, before: Option<&Before>) {
     let due = before.map_or(Instant::default(), |before| before.at + INTERVAL);
     core.sleep(due.since(core.now_exact())).await;

@@ -101,8 +101,8 @@ fn is_own(directory: &Path, user: u32) -> bool {
     })
 }
 
-/// Removes sockets of processes that no longer exist. A refused connection alone is no proof: a new socket also refuses
-/// connections between bind and listen.
+/// Removes sockets of processes that no longer exist. A refused connection does not prove this: a new socket also
+/// refuses connections between bind and listen.
 fn sweep(directory: &Path) {
     for (process, path) in sockets(directory) {
         let connected = UnixStream::connect(&path);

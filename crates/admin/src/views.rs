@@ -68,7 +68,7 @@ pub(crate) async fn ask_all<T: Send + 'static>(
 ) -> (Vec<T>, Vec<usize>) {
     let asked = (0..cores).map(|number| {
         let (promise, reply) = core.promise();
-        // A core that cannot take the query counts as one that does not answer.
+        // A core that cannot take the query counts as not responding.
         let _ = ask(number, promise);
         (number, reply)
     });

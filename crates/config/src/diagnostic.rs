@@ -174,7 +174,7 @@ struct Finding {
     message: String,
 }
 
-/// Collects diagnostics while a configuration is read, and afterwards those of the files it names (see
+/// Collects diagnostics while a configuration is read, and later diagnostics of the files that it names (see
 /// [`FilePath::place`](crate::plan::FilePath::place)).
 pub struct Findings<'s> {
     sources: &'s Sources,
@@ -211,7 +211,7 @@ impl Kept {
         }
     }
 
-    /// Sorts by position and drops those that are not shown. The sort is stable.
+    /// Sorts by position and drops hidden diagnostics. The sort is stable.
     fn cut(&mut self) {
         self.found.sort_by_key(|finding| finding.span.start);
         self.found.truncate(limits::FINDINGS_MAX);

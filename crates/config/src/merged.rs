@@ -1,4 +1,4 @@
-//! Merges the files of a configuration into one table whose positions are those of [`Sources`].
+//! Merges the files of a configuration into one table with positions in [`Sources`].
 //!
 //! Included files come before the file that includes them. Lists of tables and groups of servers are combined from all
 //! files; every other key may be in only one file.

@@ -115,7 +115,7 @@ pub struct Plan {
 /// Forwarding fields, from trusted proxies and to servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forwarded {
-    /// Proxies whose forwarding fields are trusted. Those of other clients are removed.
+    /// Proxies whose forwarding fields are trusted. Forwarding fields of other clients are removed.
     pub trust: Networks,
     /// Fields in which trusted proxies describe the client.
     pub read: ForwardingFields,
@@ -159,7 +159,7 @@ pub enum Threads {
 /// I/O driver of the cores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Io {
-    /// The best one that works on this machine.
+    /// The best driver that works on this machine.
     #[default]
     Auto,
     /// epoll.
@@ -200,7 +200,7 @@ impl fmt::Display for Accept {
     }
 }
 
-/// What one line of the command line can serve.
+/// Content served by a command line without a configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OneLiner {
     /// `onrush serve DIR`: the files beneath a directory.

@@ -9,7 +9,7 @@ pub type Span = Range<usize>;
 /// Message about an include, with its place.
 pub(crate) type Wrong = (Span, String);
 
-/// Files of a configuration; the first is the one that the user named.
+/// Files of a configuration, the main file first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources {
     pub(crate) files: Vec<Source>,
@@ -70,7 +70,7 @@ impl Sources {
         sources
     }
 
-    /// All files, the one that the user named first.
+    /// All files, the main file first.
     pub fn iter(&self) -> impl Iterator<Item = &Source> {
         self.files.iter()
     }

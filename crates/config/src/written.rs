@@ -10,7 +10,7 @@ use crate::diagnostic::{Findings, Span};
 use crate::plan::FilePath;
 use crate::value::Invalid;
 
-/// An integer; `None` for other types, and for one that overflows.
+/// An integer; `None` for other types and for an overflow.
 pub(crate) fn as_number(value: &Spanned<DeValue<'_>>) -> Option<i128> {
     let number = value.get_ref().as_integer()?;
     i128::from_str_radix(number.as_str(), number.radix()).ok()

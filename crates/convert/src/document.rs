@@ -104,7 +104,7 @@ fn write_text(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
 pub(crate) struct Section {
     /// Comment lines, without `#`.
     pub(crate) comments: Vec<String>,
-    /// Such as `[[route]]`; empty before the first section.
+    /// Header, such as `[[route]]`; empty before the first section.
     pub(crate) header: String,
     entries: Vec<Entry>,
 }

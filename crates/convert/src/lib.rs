@@ -2,7 +2,7 @@
 //! with its outcome (see [`Outcome`]).
 //!
 //! `source/` holds directives with their positions; `nginx/` and `haproxy/` parse the two languages. Both languages
-//! evaluate rules in order; `expression/` turns ordered rules into routes, the first matching one of which responds.
+//! evaluate rules in order; `expression/` turns ordered rules into routes, the first matching route responds.
 //! `settings/` describes listeners, routes, groups and timeouts of Onrush, and `document.rs` writes them as TOML.
 //!
 //! `expression/` also combines conditions, translates regular expressions of PCRE, and checks properties of an

@@ -129,7 +129,7 @@ pub struct Discipline {
 pub fn discipline() -> Option<Discipline> {
     // SAFETY: all fields are integers, for which zero is valid; no mode is set, so nothing is changed.
     let mut told: libc::timex = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes at most one `timex` to the pointer, which refers to one that outlives the call.
+    // SAFETY: the kernel writes at most one `timex` to the pointer; the `timex` outlives the call.
     let state = unsafe { libc::adjtimex(&raw mut told) };
     if state < 0 {
         return None;

@@ -1,4 +1,4 @@
-//! The drivers: epoll, io_uring and a simulation behind one enum, selected at run time.
+//! The drivers: epoll, io_uring and a simulation, as one enum; selected at run time.
 //!
 //! A task does not know its driver. Operations use one set of methods, the trait in `operations.rs`; each driver
 //! implements it in a file of that name, and `dispatch.rs` selects the driver with one `match` per call. Calls that

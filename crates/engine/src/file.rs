@@ -111,7 +111,7 @@ impl Root {
     }
 
     /// Opens the file or directory at `path` for reading. `..` and symbolic links are followed only while they stay
-    /// beneath the root (openat2(2), RESOLVE_BENEATH); magic links such as those of /proc never.
+    /// beneath the root (openat2(2), RESOLVE_BENEATH); magic links, such as in /proc, are never followed.
     ///
     /// # Errors
     /// `EXDEV` when the path would leave the root, `ENOENT`, `EACCES`, `ELOOP` and so on.

@@ -59,7 +59,7 @@ pub(crate) const DEFERRED_WORK_PER_ENTER: usize = 20;
 pub(crate) const MULTISHOT_BYTES: u32 = BUFFER_BYTES as u32;
 
 /// Received buffers that wait in a socket before its multishot receive is cancelled: back-pressure for a peer that
-/// sends small pieces, each of which uses a buffer.
+/// sends small pieces, since each piece uses a buffer.
 pub(crate) const RECEIVED_MAX: usize = 4;
 
 /// A receive of this size marks a socket as carrying bulk data: it leaves no room in a buffer.
@@ -169,8 +169,8 @@ pub(crate) const UNEVEN_FOR: Duration = Duration::from_millis(5);
 /// their client's CPU the rate was 0.77 of that by hash.
 pub(crate) const UNEVEN_SETTLED: Duration = Duration::from_secs(1);
 
-/// Connections that a listener may accept before the bound on connections is checked. An armed accept takes all that
-/// are queued, and ordinary bursts are no larger than this; near the bound connections are accepted one by one.
+/// Connections that a listener may accept before the limit on connections is checked. An armed accept takes all queued
+/// connections, and ordinary bursts are smaller than this; near the limit, connections are accepted one by one.
 pub(crate) const MULTISHOT_ACCEPTS: usize = 1024;
 
 /// Yielded tasks that run between two looks at the kernel. Each does up to 0.3 ms of work before it yields again
@@ -225,7 +225,7 @@ pub(crate) const DRIVER_COUNTERS_MAX: usize = 64 * 1024;
 /// Room for counters added between two calls of the kernel: twice the queues of known drivers. 2.5 MB, temporarily.
 pub(crate) const DRIVER_COUNTERS_SPARE: usize = 64 * 1024;
 
-/// Pending mail of one core. Mail is rare (a finished check, a new configuration): a core that is this far behind
+/// Pending mail of one core. Mail is rare (a finished check, a new configuration): a core with this much pending mail
 /// hangs.
 pub(crate) const MAIL_MAX: usize = 1024;
 

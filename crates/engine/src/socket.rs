@@ -239,7 +239,7 @@ impl Socket {
     }
 }
 
-/// What a call on a descriptor does if it cannot proceed.
+/// Behaviour of a blocking call on a descriptor: wait or fail with EAGAIN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Calls {
     Wait,

@@ -1,8 +1,8 @@
-//! A hierarchical timer wheel: insert, cancel and expire in constant time, whatever the number of timers.
+//! A hierarchical timer wheel: insert, cancel and expire take constant time for any number of timers.
 //!
 //! Six levels of 64 slots; a slot of level n covers 64^n ticks. A timer is in the level of the highest 6-bit group in
-//! which its tick differs from the present, and moves to a lower level when the wheel reaches its slot. After Varghese
-//! and Lauck, "Hashed and Hierarchical Timing Wheels", 1987.
+//! which its tick differs from the current tick, and moves to a lower level when the wheel reaches its slot. After
+//! Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", 1987.
 
 use std::num::NonZeroU32;
 

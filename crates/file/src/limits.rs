@@ -10,7 +10,8 @@ pub const PIPE_TIMEOUT: Duration = Duration::from_secs(60);
 /// of its pipe.
 pub const PIPE_READER_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Temporary names tried for an output file. The first is free unless somebody takes the names on purpose.
+/// Temporary names tried for an output file. Usually the first one is free, unless another user takes the names on
+/// purpose.
 pub(crate) const NAMES_TRIED_MAX: u32 = 16;
 
 /// Maximum number of names read from a directory to match a pattern.

@@ -74,7 +74,7 @@ impl Output {
         })
     }
 
-    /// [`Output::new`] for a directory in which others may write: refuses a symbolic link, and replaces one that
+    /// [`Output::new`] for a directory in which others may write: refuses a symbolic link, and replaces a link that
     /// appears later instead of following it.
     ///
     /// # Errors
@@ -108,8 +108,8 @@ impl Output {
         }
     }
 
-    /// Whether `other` is the same file, under whatever name. Anything but a regular file, such as `/dev/null`, may be
-    /// written several times and never counts as the same.
+    /// Whether `other` is the same regular file, even under another name. Other kinds of file, such as `/dev/null`, may
+    /// be written several times and never count as the same.
     pub fn is_same(&self, other: &Path) -> bool {
         match (fs::metadata(&self.place), fs::metadata(other)) {
             (Ok(own), Ok(other)) => {

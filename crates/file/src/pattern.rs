@@ -1,4 +1,4 @@
-//! File name patterns as in glob(3): `*`, `?` and `[…]`, none of which matches a `/` or a leading dot.
+//! File name patterns as in glob(3): `*`, `?` and `[…]`; none matches a `/` or a leading dot.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,6 +1,6 @@
-//! Prints nanoseconds per header block, decoded and parsed, and encoded, for small messages and those of a browser and
-//! nginx. The first block of a connection, which fills the tables, is not counted. `cargo run --release -p onrush-http
-//! --example hpack_speed`
+//! Prints nanoseconds per header block, decoded and parsed, and encoded, for small messages and for messages of a
+//! browser and nginx. The first block of a connection, which fills the tables, is not counted. `cargo run --release -p
+//! onrush-http --example hpack_speed`
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -31,7 +31,7 @@ const _: () = assert!(size_of::<BodyReader>() <= 32);
 
 const TOO_LARGE: Refusal = Refusal::new(413, "the body is too large");
 
-/// What the reader expects next.
+/// Input that the reader expects next.
 ///
 /// ```text
 ///                ┌──────────── ExpectChunkEnd <──────────┐
@@ -192,7 +192,7 @@ impl BodyReader {
         matches!(self.state, State::ExpectTrailers { .. })
     }
 
-    /// Bytes of the body left; `None` for a chunked body or one that ends with the connection.
+    /// Remaining bytes of the body; `None` for a chunked body or a body that ends with the connection.
     #[inline]
     pub fn remaining(&self) -> Option<u64> {
         match self.state {

@@ -26,7 +26,7 @@ impl<'b> HeaderSlots<'b> {
         }
     }
 
-    /// Stores fields that do not come from lines of text, such as those of HTTP/2. Allocates only for more than
+    /// Stores fields that do not come from lines of text, such as HTTP/2 fields. Allocates only for more than
     /// [`HEADER_SLOTS`] fields, or when the `size_hint` of `fields` has no upper bound.
     #[inline]
     pub fn hold(&mut self, fields: impl IntoIterator<Item = Header<'b>>) -> &[Header<'b>] {

@@ -182,7 +182,7 @@ impl Coding {
 
     fn framing(self, version: Version, codings: Codings) -> Result<Framing, Refusal> {
         if version == Version::Http10 {
-            // RFC 9112 6.1: faulty framing whatever the coding; recipients that support only 1.0 ignore the field.
+            // RFC 9112 6.1: framing is faulty with any coding; recipients that support only 1.0 ignore the field.
             return Err(Refusal::bad("Transfer-Encoding in HTTP/1.0"));
         }
         match (self, codings) {

@@ -7,7 +7,7 @@ pub enum Parsed<T> {
     Complete(T),
     /// Valid so far: call again with the same bytes and more appended.
     Partial,
-    /// Invalid, whatever follows.
+    /// Invalid; more bytes cannot change that.
     Refused(Refusal),
 }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use onrush_http::encoding::Coding;
 use onrush_serve::compress::{Encoder, Then};
 
-/// What arrives at a time: a buffer of the engine.
+/// Size of an input piece: a buffer of the engine.
 const PIECE: usize = 16 * 1024;
 
 /// How long each level is measured, at least.

@@ -182,7 +182,7 @@ impl Server {
         &self.cpus
     }
 
-    /// How connections are distributed to cores, and why; `None` if there is no choice.
+    /// Distribution of connections to cores, with its reason; `None` with one core or only Unix sockets.
     pub fn distribution(&self) -> Option<&Distribution> {
         self.distribution.as_ref()
     }

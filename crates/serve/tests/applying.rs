@@ -32,7 +32,7 @@ fn started(text: &str) -> (Server, SocketAddr) {
     (server, address)
 }
 
-/// Configuration `number`: a route that responds with the number, and one that forwards.
+/// Configuration `number`: a route that responds with the number, and a route that forwards.
 fn numbered(number: usize, servers: &[SocketAddr]) -> String {
     // Servers are added and removed, and change their order and weights.
     let mut servers: Vec<String> = servers

@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(5);
 
 struct Kind {
     name: &'static str,
-    /// Routes of the configuration; `{behind}` is the address of a server that accepts upgrades.
+    /// Routes of the configuration; `{behind}` is the address of an upstream server that accepts upgrades.
     routes: &'static str,
     listen: &'static str,
     is_encrypted: bool,
@@ -113,7 +113,7 @@ fn is_head(bytes: &[u8], status: &[u8]) -> bool {
     bytes.ends_with(b"\r\n\r\n") && bytes.starts_with(status)
 }
 
-/// The start of a connection by Chromium: 900 bytes of fields, all of which enter the dynamic table.
+/// The start of a connection by Chromium: 900 bytes of fields, which all enter the dynamic table.
 fn of_a_browser() -> Vec<u8> {
     let brands = "\"Chromium\";v=\"142\", \"Google Chrome\";v=\"142\", \"Not_A Brand\";v=\"99\"";
     let agent = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36";
@@ -264,7 +264,7 @@ fn on_a_core<T: 'static, F: Future<Output = T> + 'static>(client: impl FnOnce(Co
     outcome.take().expect("it came to its end")
 }
 
-/// Opens connections until there are `count`, each of which has received a response.
+/// Opens connections until `count` connections have each received a response.
 async fn open(
     kind: &Kind,
     core: &Core,

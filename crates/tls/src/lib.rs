@@ -13,8 +13,8 @@
 //! # Invariants
 //!
 //! - A plain connection costs one predictable branch per operation more than a `Stream`.
-//! - rustls receives no record after the one that completes the handshake: it would decrypt it with keys that it is
-//!   about to export.
+//! - The record that completes the handshake is the last one that rustls receives: it would decrypt later records with
+//!   keys that it is about to export.
 //! - An idle connection holds no buffer, with or without TLS, and a server's connection holds nothing of rustls.
 //!   Expanded keys (1.2 KB per connection) are kept for the 1,024 connections that a thread has used last
 //!   (`record/expanded.rs`).

@@ -22,7 +22,7 @@ use crate::session::Session;
 
 /// A connection over TCP or a Unix socket, with TLS or without. Dropping it closes the connection.
 ///
-/// Its operations are those of [`Stream`], with the same contracts. With TLS, in addition:
+/// It has the operations of [`Stream`] with the same contracts. With TLS, in addition:
 ///
 /// - parts queued together are sent together, in full records and a shorter last one, as far as possible without
 ///   waiting;

@@ -36,7 +36,7 @@ fn is_alone(job: &Job) -> bool {
     alone.any(|(suite, start)| title == *suite && job.test.name.starts_with(start))
 }
 
-/// Runs the jobs in parallel, then those that must run alone.
+/// Runs the jobs in parallel, then the jobs that must run alone.
 pub(crate) fn run<'suites>(jobs: &[Job<'suites>]) -> anyhow::Result<Vec<(Job<'suites>, Outcome)>> {
     let (alone, beside): (Vec<Job>, Vec<Job>) = jobs.iter().partition(|job| is_alone(job));
     let cpus = thread::available_parallelism().map_or(1, NonZeroUsize::get);

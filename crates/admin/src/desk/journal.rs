@@ -10,10 +10,10 @@ use std::time::Duration;
 /// Maximum number of events.
 const KEPT_MAX: usize = 1000;
 
-/// Maximum memory of these events in bytes, whatever their length: memory must not grow with the number of reloads.
+/// Maximum memory of these events in bytes: memory must not grow with the number or length of events.
 const KEPT_BYTES_MAX: usize = 128 * 1024;
 
-/// Number of events kept for each upstream server, independent of those of others.
+/// Number of events kept for each upstream server, so that a busy server does not displace the events of others.
 const KEPT_OF_A_SERVER: usize = 8;
 
 /// Maximum number of upstream servers with their own history. Events of further servers are only in the journal.

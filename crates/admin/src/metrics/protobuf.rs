@@ -1,5 +1,5 @@
 //! Metrics as protocol buffers: `io.prometheus.client.MetricFamily` messages, each preceded by its length. Field
-//! numbers are those of `metrics.proto` in prometheus/client_model.
+//! numbers come from `metrics.proto` in prometheus/client_model.
 //!
 //! Histograms of durations have classic and native buckets, so that a scraper may use either.
 

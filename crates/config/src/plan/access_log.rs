@@ -11,7 +11,7 @@ pub struct AccessLog {
     pub to: LogTarget,
     /// Format of a line.
     pub format: LogFormat,
-    /// Which requests are logged.
+    /// Requests to log.
     pub select: LogSelect,
 }
 
@@ -108,7 +108,7 @@ pub struct LogSelect {
     pub errors: bool,
     /// Log requests that took at least this long.
     pub slower_than: Option<Duration>,
-    /// Of the others, log this many of 10,000 at random.
+    /// Number out of 10,000 other requests to log, chosen at random.
     pub sample: u16,
 }
 

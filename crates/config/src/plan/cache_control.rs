@@ -10,7 +10,7 @@ pub struct CacheRule {
     pub types: Option<Vec<String>>,
     /// Valid directives.
     pub value: String,
-    /// What happens to the server's own `Cache-Control`.
+    /// Treatment of the server's own `Cache-Control`.
     pub of_server: OfServer,
 }
 
@@ -22,7 +22,7 @@ impl CacheRule {
     }
 }
 
-/// What happens to `Cache-Control` of a server's response.
+/// Treatment of `Cache-Control` in a server's response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OfServer {
     /// The server's field is kept, and nothing is added.

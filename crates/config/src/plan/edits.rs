@@ -14,7 +14,7 @@ pub struct Edits {
     pub keeps_underscores: bool,
     /// Changes of responses.
     pub response: FieldEdits,
-    /// Which responses `response` applies to.
+    /// Responses to which `response` applies.
     pub response_on: ResponsesEdited,
     /// Fields of upstream responses to hide or refuse, before `response` is applied.
     pub upstream: UpstreamHeaders,

@@ -7,8 +7,8 @@ use super::file::FilePath;
 /// The error pages of a route, or of requests without one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorPages {
-    /// The first page that matches the status is used. The route's own pages come before those of the whole
-    /// configuration, and narrower ranges of statuses before wider ones.
+    /// The first page that matches the status is used. Pages of the route come before pages of the whole configuration,
+    /// and narrower ranges of statuses before wider ones.
     pub pages: Vec<ErrorPage>,
     /// Whether they also replace error responses of servers.
     pub intercept: bool,

@@ -78,7 +78,7 @@ impl Check {
 /// Ejection of servers by the outcome of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eject {
-    /// Which failures count.
+    /// Failures that count.
     pub on: EjectOn,
     /// Consecutive failures that eject a server.
     pub consecutive_failures: Option<NonZeroU32>,

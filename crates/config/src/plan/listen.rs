@@ -110,7 +110,7 @@ impl Tls {
         Tls::with(vec![Certificate::SelfSigned])
     }
 
-    /// Default settings with these certificates, of which there must be at least one.
+    /// Default settings with at least one certificate.
     pub fn with(certificates: Vec<Certificate>) -> Tls {
         Tls {
             certificates,

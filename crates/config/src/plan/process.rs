@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Settings applied once the process listens and has read the files that only root may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// User and group to switch to; `None` to keep those of the start.
+    /// User and group to switch to; `None` keeps the user and group with which the process was started.
     pub run_as: Option<RunAs>,
     /// Whether unneeded system calls are blocked (seccomp(2)).
     pub seccomp: bool,

@@ -29,7 +29,7 @@ pub struct Route {
     pub access: Access,
     /// Maximum size of a request body in bytes; `None` for no limit.
     pub request_body_max: Option<u64>,
-    /// Error pages, including those of the whole configuration.
+    /// Error pages of the route and of the whole configuration.
     pub error_pages: ErrorPages,
     /// Timeouts, if they differ from the general ones.
     pub timeouts: Option<Timeouts>,
@@ -54,11 +54,11 @@ pub struct Route {
 /// Conditions of a route; an absent one (empty, `Any`) always holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct When {
-    /// Hosts, one of which must match.
+    /// Hosts; at least one must match.
     pub hosts: Vec<Host>,
     /// Condition on the path.
     pub path: PathMatch,
-    /// Methods in upper case, one of which must match.
+    /// Methods in upper case; one must match.
     pub methods: Vec<String>,
     /// Conditions on header fields.
     pub headers: Vec<(String, ValueMatch)>,
@@ -68,7 +68,7 @@ pub struct When {
     pub from: Option<Networks>,
     /// Scheme of the request.
     pub scheme: Option<Scheme>,
-    /// Names of [`Listen`]s, one of which must have received the request.
+    /// Names of [`Listen`]s; one must have received the request.
     pub listeners: Vec<String>,
     /// Negated conditions: none of them may hold as a whole. Each has a condition and no `not` of its own.
     pub not: Vec<When>,
@@ -222,7 +222,7 @@ pub struct BasicAuth {
 /// Limits of requests per key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Which requests are counted together.
+    /// Key by which requests are counted.
     pub key: RateKey,
     /// Maximum rate; `None` for no limit.
     pub requests: Option<Rate>,
@@ -241,7 +241,7 @@ pub struct Rate {
     pub burst: u32,
 }
 
-/// Which requests are counted together.
+/// Key by which requests are counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateKey {
     /// Requests of one client address; for IPv6, of a /64 prefix.

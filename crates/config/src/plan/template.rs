@@ -55,7 +55,7 @@ pub enum Variable {
 }
 
 impl Template {
-    /// The text, if there are no variables.
+    /// The text of a template without variables.
     pub fn as_text(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),

@@ -16,7 +16,7 @@ pub struct Tracing {
     pub resource: Vec<(String, String)>,
     /// Sampling ratio of traces that begin here.
     pub sample: Sample,
-    /// Which clients' traces are continued.
+    /// Clients with trusted trace parents.
     pub parents: Parents,
     /// Maximum number of spans in an export.
     pub batch: usize,
@@ -79,7 +79,7 @@ impl Sample {
     }
 }
 
-/// Whose traces are continued: the parent's trace ID and sampling decision are used.
+/// Clients with trusted trace parents: the parent's trace ID and sampling decision are used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Parents {
     /// Traces of trusted proxies; requests of other clients begin new traces.

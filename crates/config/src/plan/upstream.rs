@@ -125,13 +125,13 @@ pub enum Balance {
     RoundRobin,
     /// At random, by weight.
     Random,
-    /// Of two random servers, the one with fewer requests in flight.
+    /// The server with fewer requests in flight out of two random ones.
     PowerOfTwo,
     /// Fewest requests in flight.
     LeastConnections,
     /// Consistent hash of a key, with bounded load.
     Hash(HashKey),
-    /// Of two random servers, the one with the lower expected latency.
+    /// The server with the lower expected latency out of two random ones.
     PeakEwma,
     /// The first server, in order, that is below its connection limit.
     First,
@@ -263,8 +263,8 @@ pub struct Sticky {
     pub age_max: Option<Duration>,
 }
 
-/// Retry policy. A request is never retried after a byte of the response has been sent to the client; one that is not
-/// idempotent is retried only if nothing of it was sent. Another server is preferred.
+/// Retry policy. A request is never retried after a byte of the response was sent to the client; a request that is not
+/// idempotent is retried only if none of it was sent to the server. Another server is preferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// Maximum number of retries.

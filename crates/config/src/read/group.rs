@@ -45,7 +45,7 @@ const KEYS: Keys = Keys {
     )],
 };
 
-/// Named groups, followed by those of single servers in routes.
+/// Named groups, followed by groups for single servers in routes.
 pub(super) struct Groups {
     /// Names of the first groups in `all`, with their places.
     named: Vec<Spanned<String>>,
@@ -132,7 +132,7 @@ impl Groups {
 
     pub(super) fn warn_of_unused(&self, routes: &[Route], findings: &mut Findings<'_>) {
         if findings.errors() > 0 {
-            // A route that was dropped because of an error may be the one that uses the group.
+            // The group may be used by a route that was dropped because of an error.
             return;
         }
         let mut is_used = vec![false; self.all.len()];
@@ -337,8 +337,8 @@ fn warn_of_idle_keys(upstream: &Upstream, group: &Section<'_, '_>, findings: &mu
     }
 }
 
-/// Warns of backups that never get a request, because there are no health checks, no retries, and no ejection that may
-/// take out all other servers.
+/// Warns of backups that never receive a request: there are no health checks, no retries, and no ejection that may
+/// remove all other servers.
 fn warn_of_idle_backups(upstream: &Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
     let (backups, others): (Vec<&Server>, Vec<&Server>) =
         upstream.servers.iter().partition(|server| server.backup);

@@ -4,8 +4,8 @@ use super::moved_paths::may_lead_past;
 use crate::diagnostic::{Findings, Span};
 use crate::plan::{Action, Host, PathMatch, Route, When};
 
-/// Warns of every route that may edit a path into one that an earlier route refuses. Routes are selected by the path
-/// before the edit, so the edited path is not checked.
+/// Warns of every route that may rewrite a path to one that an earlier route refuses. Routes are selected by the
+/// original path, so the rewritten path is not checked.
 pub(super) fn warn_of_edits(routes: &[(Route, Span)], findings: &mut Findings<'_>) {
     for (at, (editing, span)) in routes.iter().enumerate() {
         let before = &routes[..at];

@@ -19,7 +19,7 @@ enum Edit {
     Begun { to: String },
 }
 
-/// Whether `editing` may turn a path that does not match `guard` into one that matches it.
+/// Whether `editing` may rewrite a path outside `guard` to a path inside it.
 pub(super) fn may_lead_past(editing: &Route, guard: &PathMatch) -> bool {
     if guard.covers(&editing.when.path) {
         return false;

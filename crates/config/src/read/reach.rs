@@ -107,7 +107,7 @@ pub(super) fn warn_of_unspoken(
     }
 }
 
-/// Whether `earlier` certainly matches every request that `later` matches: its conditions follow from those of `later`.
+/// Whether `earlier` certainly matches every request that `later` matches.
 fn covers(earlier: &When, later: &When) -> bool {
     let hosts = earlier.hosts.is_empty()
         || !later.hosts.is_empty()

@@ -13,7 +13,8 @@ const OWN_FIELDS: [&str; 7] = [
     "upgrade",
 ];
 
-/// Checks a field of a fixed response: name and value (RFC 9110, sections 5.1 and 5.5); not one that the server writes.
+/// Checks name and value of a field in a fixed response (RFC 9110, sections 5.1 and 5.5). Fields that the server writes
+/// itself are invalid.
 pub(crate) fn check_header(name: &str, value: &str) -> Result<(), Invalid> {
     check_field(name)?;
     if name.eq_ignore_ascii_case("date") {

@@ -615,7 +615,7 @@ fn a_file_without_routes_is_an_error() {
             ["1:1: there is no [[route]]: expected at least one, which defines the responses"]
         );
     }
-    // A load target needs no routes, whatever else is wrong with it.
+    // A load target needs no routes, even if it has other errors.
     let far_end =
         "[[listen]]\naddress = \"127.0.0.1:7\"\nprotocol = \"sink\"\ntransport = \"tcpp\"";
     assert!(

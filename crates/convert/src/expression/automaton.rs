@@ -32,7 +32,7 @@ pub(crate) fn is_fresh_behind(pattern: &str, prefix: &str) -> bool {
     Automaton::new(pattern).and_then(fresh).unwrap_or(false)
 }
 
-/// Whether the expression is found behind one prefix exactly where it is found behind the other.
+/// Whether the expression matches after one prefix exactly where it matches after the other.
 pub(crate) fn is_same_behind(pattern: &str, one: &str, other: &str) -> bool {
     let same = |mut automaton: Automaton| {
         let start = automaton.start()?;

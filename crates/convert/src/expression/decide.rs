@@ -1,4 +1,4 @@
-//! Turns ordered rules with arbitrary conditions into routes, the first matching one of which responds.
+//! Turns ordered rules with arbitrary conditions into routes; the first matching route responds.
 //!
 //! Each condition that is still open divides the requests. Requests that fulfil it are followed to their end first, so
 //! their routes come first; in the routes after them the condition is known to be false. This expresses "not" and "or"
@@ -213,7 +213,7 @@ fn covers(outer: &Atom, inner: &Atom) -> bool {
     inner.and(outer) == Both::Is(inner.clone())
 }
 
-/// What happens after a rule has been applied.
+/// How evaluation continues after a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
     On,
@@ -288,7 +288,7 @@ pub(crate) fn walk<R, W: Walk<R>>(
             Stop::Behind => walk.end(state, &given)?,
             Stop::Divided(atom, with) => {
                 waiting.push((at, given.without(atom), state.clone()));
-                // Pushed last, so handled first: its routes must come before those of the other requests.
+                // Pushed last, so handled first: its routes must precede the routes of other requests.
                 waiting.push((at, *with, state));
             }
         }

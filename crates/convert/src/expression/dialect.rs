@@ -275,7 +275,7 @@ impl<'p> Parser<'p> {
         self.can_repeat = false;
     }
 
-    /// Drops a look-around; turns an atomic group into one that may backtrack.
+    /// Drops a look-around; turns an atomic group into a backtracking one.
     fn widen_group(&mut self) -> Result<(), String> {
         const LOOKS: [&str; 4] = ["?=", "?!", "?<=", "?<!"];
         let rest = self.rest();

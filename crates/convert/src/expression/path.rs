@@ -121,7 +121,7 @@ impl Path {
         }
     }
 
-    /// A regular expression for the same paths, apart from those of [`Path::except`].
+    /// A regular expression for the same paths, ignoring [`Path::except`].
     pub(crate) fn as_pattern(&self) -> String {
         match self {
             Path::Any => "^/".to_owned(),

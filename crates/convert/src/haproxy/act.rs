@@ -30,7 +30,7 @@ pub(super) enum Act<'a> {
 pub(super) struct Entry {
     /// The words of a condition on the key; empty for the last entry, which has all other keys.
     pub(super) key: Vec<String>,
-    /// The default backend if there is no backend of the name in the map; the proxy itself if it has no default.
+    /// Default backend, used if the map has no backend of that name; the proxy itself if it has no default.
     pub(super) backend: String,
 }
 

@@ -44,7 +44,7 @@ impl Asked {
         }
     }
 
-    /// Whether there are two files of authorities, of which the rule can use one.
+    /// Whether there are two files of authorities; the rule can use only one.
     pub(super) fn has_both(&self) -> bool {
         self.authority.is_some() && self.unnamed.is_some()
     }

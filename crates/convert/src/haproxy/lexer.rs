@@ -156,7 +156,7 @@ fn words(line: &str, environment: &mut Environment<'_>) -> Result<Vec<String>, S
     Ok(words)
 }
 
-/// Reads bytes written as `\xHH\xHH…`, of which the first `\x` is read. Returns `\x` if no number follows.
+/// Reads bytes written as `\xHH\xHH…` after the first `\x`. Returns `\x` if no number follows.
 fn bytes(letters: &mut Peekable<Chars<'_>>) -> String {
     let number = |rest: &str| {
         let digits = rest.get(..2).filter(|digits| !digits.starts_with('+'))?;

@@ -8,7 +8,7 @@ use crate::settings::access_log::syslog;
 use crate::settings::route::is_changeable;
 use crate::settings::unit::haproxy_time;
 
-/// Reads the settings. Those of routes go into `state`, the others into `work`.
+/// Reads the settings: route settings into `state`, other settings into `work`.
 pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
     work.notes.carried(proxy.section);
     if let Some(line) = proxy.last(&["mode"]) {

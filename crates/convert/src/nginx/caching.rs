@@ -151,8 +151,7 @@ fn put<'a>(work: &mut Work<'a>, directive: &'a Directive, rules: Vec<Rule>, rout
     let is_by_type = rules.iter().any(|rule| rule.types.is_some());
     let replaces = matches!(route.response, Response::Forward(_));
     let written = rules.into_iter().map(|rule| {
-        // nginx redirects to a directory with an HTML page, whatever the directory contains, so rules by type must not
-        // apply.
+        // nginx redirects to any directory with an HTML page, so rules by type must not apply.
         let statuses = match is_by_type {
             true => Value::text(STATUSES[0]),
             false => Value::texts(STATUSES),

@@ -66,7 +66,7 @@ pub(super) fn rewritten(directive: &Directive) -> Result<Path, String> {
     }
 }
 
-/// What a `rewrite` makes of a path.
+/// Result of a `rewrite`.
 struct Rewrite {
     /// The new path, without its query; with the variables that are not known.
     path: String,
@@ -229,7 +229,7 @@ fn refuses(state: &State<'_>, location: Option<&Location<'_>>, from: &Path, dept
         })
 }
 
-/// Whether access rules of a target are other ones than those of the original path.
+/// Whether the target has access rules and the original path has different ones.
 fn is_stricter(state: &State<'_>, target: &Scope<'_>, from: &Path) -> bool {
     if !has_access_rules(target) {
         return false;

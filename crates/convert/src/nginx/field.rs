@@ -84,7 +84,7 @@ fn parameter_test(name: &str, wanted: &Wanted<'_>) -> Formula {
     }
 }
 
-/// Whether an empty value, or none, is what is wanted.
+/// Whether an empty or missing value fulfils the condition.
 fn takes_none(wanted: &Wanted<'_>) -> bool {
     match wanted {
         Wanted::Equal(text) | Wanted::Alike(text) => text.is_empty(),

@@ -1,6 +1,6 @@
 //! Internal redirects of nginx: index files, error pages and the last argument of `try_files` are matched against the
-//! locations again. Onrush serves the file in the original location, which is only the same if no other location
-//! matches the file, or one that treats it in the same way.
+//! locations again. Onrush serves the file in the original location, which is equivalent only if the file matches no
+//! other location or a location with the same settings.
 
 use super::location::Location;
 use super::scope::Scope;

@@ -56,7 +56,7 @@ impl<'a> Map<'a> {
             false => Keys::Texts,
         };
         if keys == Keys::Networks {
-            // Of two equal networks the last one takes precedence.
+            // The last of several equal networks takes precedence.
             entries.reverse();
         }
         entries.sort_by_key(|(key, _)| keys.rank(key));

@@ -223,7 +223,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
 }
 
 impl<'a> Rewriting<'_, '_, 'a> {
-    /// What an `if` does if its condition cannot be evaluated.
+    /// Effect of an `if` whose condition cannot be evaluated.
     fn own(&self, directive: &Directive, state: &State<'a>) -> Undecided {
         let leads = |rule: &Directive| rule.name() == "rewrite" && refused(state, rule).is_some();
         let (guards, maps) = (self.work.guards, &self.work.maps);

@@ -146,7 +146,7 @@ pub(super) fn template(text: &str, constants: &Constants) -> Result<String, Stri
     Ok(template)
 }
 
-/// Differences between the variables of a text and those of its template.
+/// Differences between the variables of a text and the variables of its template.
 pub(super) fn differences(text: &str) -> impl Iterator<Item = &'static str> {
     let names = names(text);
     let has_path = names

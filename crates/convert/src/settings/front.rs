@@ -21,7 +21,7 @@ pub(crate) struct Listener {
 pub(crate) struct Class {
     /// Indexes of the servers, the default first.
     pub(crate) owners: Vec<usize>,
-    /// Condition that separates their requests from those of other classes; none if there is only one class.
+    /// Condition that distinguishes their requests from other classes; none if there is only one class.
     pub(crate) condition: Option<Atom>,
     /// The scheme of the connections; only set with [`By::Listener`].
     pub(crate) scheme: Option<Scheme>,

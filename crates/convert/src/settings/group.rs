@@ -70,7 +70,7 @@ impl Groups {
     }
 }
 
-/// An entry of `servers`: the address alone if there are no keys.
+/// An entry of `servers`: only the address if there are no keys.
 pub(crate) fn server(address: &str, keys: Vec<(&str, Value)>) -> Value {
     if keys.is_empty() {
         return Value::text(address);

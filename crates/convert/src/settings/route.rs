@@ -127,7 +127,7 @@ pub(crate) fn grouped(fields: &[(String, String)]) -> Vec<(String, Value)> {
 /// The responses to which edits apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum On {
-    /// Responses of the route's action, also those that it relays.
+    /// Responses of the route's action, including forwarded ones.
     #[default]
     Own,
     /// All responses, also errors that Onrush generates.

@@ -122,8 +122,9 @@ impl Input {
         Ok(self.buffer.as_mut().expect("set above"))
     }
 
-    /// Appends the buffer `received` from the kernel, without a copy if no bytes were unconsumed. Leaves in `received`
-    /// the bytes that do not fit, or all of them if there is no buffer, and returns the number of bytes appended.
+    /// Appends the buffer `received` from the kernel, without a copy if all earlier bytes were consumed. Leaves the
+    /// rest in `received` if it does not fit (everything if there is no buffer), and returns the number of bytes
+    /// appended.
     pub(crate) fn append(
         &mut self,
         received: &mut Option<Buffer>,

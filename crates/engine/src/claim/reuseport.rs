@@ -9,7 +9,7 @@
 //! ```
 //! The kernel numbers listeners in the order in which they began to listen, and when one closes it moves the last one
 //! to its index. So listeners join under a lock, the program is attached when the last one has joined, and the first
-//! one that leaves switches the selection to the kernel's hash: the program never has a wrong index.
+//! listener to leave switches the selection to the kernel's hash: the program never has a wrong index.
 //!
 //! A client's thread may give all its connections to one core. A core with clearly more connections than another hands
 //! a new one over before a byte is read (`Place::decide`). Each accept compares with one other core, in turn, by one

@@ -7,7 +7,7 @@ use crate::driver::event::Look;
 use crate::limits::STALL_MIN;
 use crate::state::State;
 
-/// What a core that was held up must do before it expires timers.
+/// Work left on a core that was held up before its timers may expire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Behind {
     Nothing,

@@ -159,7 +159,7 @@ impl Core {
         }
     }
 
-    /// Whether mail has arrived and is due.
+    /// Whether mail has arrived; on a virtual clock, whether its time has come.
     fn has_mail(&self) -> bool {
         if !self.0.notifier.is_filled() {
             return false;

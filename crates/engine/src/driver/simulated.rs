@@ -267,7 +267,7 @@ impl Simulated {
         self.stop = duration;
     }
 
-    /// Advances the clock to the next event, at most to `until`, and handles the events that are due.
+    /// Advances the clock to the next event, at most to `until`, and handles all events up to then.
     ///
     /// # Panics
     /// When no event is left and there is no `until`: the tasks wait for each other.

@@ -9,7 +9,7 @@
 //! not choose it there.
 //!
 //! Everything the kernel may still read or write is owned here or in the socket's slot, and a slot is reused only when
-//! no operation of it is in flight: memory outlives every use of it, whatever tasks do with their handles.
+//! no operation of it is in flight: memory outlives every use of it, even if a task drops its handle.
 //!
 //! A send returns while its bytes are in flight, and only the next send waits for it and reports a failure; that saves
 //! a wake-up per response.
@@ -242,8 +242,8 @@ impl Ring {
                 // The timeout passed, the kernel wants its completions reaped first, or it has no memory for more
                 // requests: queued entries stay queued, in order.
                 Errno::TIME | Errno::BUSY | Errno::AGAIN => {}
-                // Includes EBADR: the completion queue was full and there was no memory to keep a completion
-                // (io_uring_enter(2)). The ended operation is then unknown, and its memory could never be freed.
+                // Includes EBADR: the completion queue was full and a completion could not be stored
+                // (io_uring_enter(2)). The completed operation is then unknown, and its memory could never be freed.
                 errno => panic!("io_uring_enter: {errno}"),
             },
         }

@@ -7,7 +7,7 @@ use crate::state::State;
 use crate::task::id::TaskId;
 
 impl State {
-    /// The socket on which the next bytes are expected. Stops its reports, each of which costs the sender 0.2 us.
+    /// The socket on which the next bytes are expected. Stops its readiness reports, which cost the sender 0.2 us each.
     pub(crate) fn expect(&mut self) -> Option<Key> {
         let key = self.expected.key()?;
         if self.expected.apart.is_none() && self.may_be_apart(key) {

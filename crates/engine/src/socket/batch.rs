@@ -223,7 +223,8 @@ pub struct Received<'batch> {
     pub is_truncated: bool,
 }
 
-/// Memory for received messages, and those of the last call. For any socket of its core; keeps its memory.
+/// Memory for received messages, and the messages of the last call. It can be used with any socket of its core, and
+/// keeps its memory.
 pub struct ReceiveBatch {
     /// Equal parts, one for each message.
     memory: Box<[u8]>,

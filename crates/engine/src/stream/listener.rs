@@ -155,7 +155,7 @@ impl Listener {
 /// How far away the peers of a listener's unfinished handshakes can be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Handshakes {
-    /// There are no handshakes, as with Unix sockets.
+    /// No handshakes: a Unix socket.
     None,
     /// On this machine.
     Near,

@@ -1,4 +1,4 @@
-//! Part of a body on its way from one stream to another through a kernel pipe, without a copy to user space.
+//! Moves part of a body from one stream to another through a kernel pipe, without a copy to user space.
 //!
 //! Unlike a [`Relay`](crate::Relay), it reads no more bytes than the caller allows, who knows where the body ends, and
 //! leaves receiving to the caller where a pipe cannot be used.

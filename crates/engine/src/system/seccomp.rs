@@ -91,7 +91,7 @@ const MANNERS: &[c_long] = &[0, 0x4000_0000];
 #[cfg(not(target_arch = "x86_64"))]
 const MANNERS: &[c_long] = &[0];
 
-/// Why there is no filter.
+/// Reason for running without a filter.
 #[derive(Debug)]
 pub enum FilterError {
     /// This architecture is not supported.

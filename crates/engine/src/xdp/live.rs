@@ -89,8 +89,7 @@ impl LiveFrames {
         Meter::new(0).map(drop)
     }
 
-    /// Sends up to `count` frames of kind `at`, at most those of one call, with the next numbers; returns their
-    /// outcome.
+    /// Sends up to `count` frames of kind `at`, limited to one call, with the next numbers, and returns their outcome.
     pub fn send(&mut self, at: usize, count: u32) -> Departed {
         let count = count.min(FRAMES_PER_CALL);
         if count == 0 {
@@ -169,7 +168,7 @@ const DROP: i32 = 1;
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 
-// Indices of the program's numbers in the map, after those of the meter.
+// Indices of the program's numbers in the map, after the meter's.
 const NUMBER: usize = OWN;
 const INTERFACE: usize = OWN + 1;
 const CHECKSUM_SUM: usize = OWN + 2;

@@ -1,5 +1,5 @@
-//! bpf(2): maps, programs, attaching and running them. Structures are those of include/uapi/linux/bpf.h up to the last
-//! field used; the kernel takes the rest as zero.
+//! bpf(2): maps, programs, attaching and running them. Structures follow include/uapi/linux/bpf.h up to the last field
+//! used; the kernel takes the rest as zero.
 
 use std::ffi::{CStr, c_long};
 use std::fmt;

@@ -26,7 +26,7 @@ async fn is_open(stream: &Stream) -> bool {
 
 #[test]
 fn reset_ends_hangup_wait() {
-    // After a small message, and after bulk data of which only the first buffer is read.
+    // After a small message, and after bulk data when only its first buffer has been read.
     for sent in [10, 3 * BUFFER_BYTES] {
         on_every_driver(move |core, listener, address| async move {
             let client = Stream::connect(&core, &address, None).await.unwrap();

@@ -16,9 +16,9 @@ pub fn is_hop_by_hop(name: &str) -> bool {
     }
 }
 
-/// Whether a field's name differs only in punctuation from a framing field, a hop-by-hop field or one that describes
-/// the client. Servers that treat hyphens like other punctuation could mistake it for a field that a proxy controls
-/// (CGI replaces both by underscores, RFC 3875 4.1.18).
+/// Whether a field's name differs only in punctuation from a framing field, a hop-by-hop field or a field that
+/// describes the client. Servers that treat hyphens like other punctuation could mistake it for a field that a proxy
+/// controls (CGI replaces both by underscores, RFC 3875 4.1.18).
 pub fn is_disguised(name: &str) -> bool {
     let is_one = match name.len() {
         10 => is_alike(name, "keep-alive"),

@@ -85,7 +85,7 @@ impl FieldSection {
         self.fields.len()
     }
 
-    /// Whether there are no fields.
+    /// Whether the section is empty.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }

@@ -64,7 +64,7 @@ impl From<Refusal> for Rejection {
     }
 }
 
-/// What follows a field section, according to its frame.
+/// Whether more frames follow a field section, according to END_STREAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
     /// DATA or trailers, or an empty frame with END_STREAM.

@@ -42,7 +42,7 @@ pub enum End {
     Stream,
 }
 
-/// What the peer may send on a stream.
+/// Frames that the peer may send on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Incoming {
     /// Head of a response, possibly interim. On a server, a stream begins with the head already received.
@@ -53,7 +53,7 @@ pub(crate) enum Incoming {
     Nothing,
 }
 
-/// What we may send on a stream.
+/// Frames that we may send on a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outgoing {
     /// Frames, the last with END_STREAM.
@@ -67,7 +67,8 @@ pub(crate) enum Outgoing {
 pub enum Content {
     /// Any content, or as much as Content-Length announces.
     Any,
-    /// None, whatever Content-Length is: the response to a HEAD, or one whose status excludes content.
+    /// No content, even with a Content-Length: the response to a HEAD, or a response with a status that excludes
+    /// content.
     None,
     /// In an extended CONNECT (RFC 8441), tunnel data. In its response, any content, or after a 2xx status tunnel data,
     /// for which Content-Length is meaningless (RFC 9110 9.3.6).

@@ -212,7 +212,7 @@ impl LocalAction<'_, '_> {
 }
 
 impl PendingBody {
-    /// Sends the rest. Errors are those of the client's connection or of the file.
+    /// Sends the rest. Errors come from the client's connection or from the file.
     pub(crate) async fn send(&mut self, client: Downstream<'_>) -> Result<(), Error> {
         match self {
             PendingBody::File(pieces) => pieces.send(client).await,

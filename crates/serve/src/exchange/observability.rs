@@ -1,4 +1,4 @@
-//! What others can observe of a request: its access log entry and its entry in the list of requests in flight.
+//! Observable state of a request: its access log entry and its entry in the list of requests in flight.
 
 use std::net::IpAddr;
 use std::rc::Rc;

@@ -168,8 +168,8 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    /// Writes the head of a server's response; `fields` writes forwarded and added fields, at most `room` bytes besides
-    /// those that `edits` add.
+    /// Writes the head of a server's response. `fields` writes forwarded and added fields into at most `room` bytes,
+    /// not counting the fields that `edits` add.
     /// The inner error: `room` is too small, and nothing was written.
     pub(crate) fn forwarded_head(
         &mut self,

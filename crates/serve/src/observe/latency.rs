@@ -1,7 +1,7 @@
 //! Histograms of durations.
 //!
-//! The class bounds are those of a Prometheus native histogram with schema 3: eight per doubling, so that a duration is
-//! known to 9 %, and every eighth bound is a power of two in seconds.
+//! The class bounds follow Prometheus native histograms with schema 3: eight per doubling, so that a duration is known
+//! to 9 %, and every eighth bound is a power of two in seconds.
 
 use std::cell::{Cell, OnceCell};
 use std::ops::{AddAssign, SubAssign};
@@ -155,7 +155,7 @@ impl Histogram {
         classes.filter_map(|(place, &count)| (count > 0).then_some((place, count)))
     }
 
-    /// The quantile for `share` (0 to 1), as the upper bound of its class; `None` if there are no durations. The class
+    /// The quantile for `share` (0 to 1), as the upper bound of its class; `None` for an empty histogram. The class
     /// above the last bound counts as the one before.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         let wanted = (share * self.count() as f64).ceil().max(1.0) as u64;

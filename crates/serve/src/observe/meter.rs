@@ -163,16 +163,17 @@ pub struct Totals {
     pub requests: u64,
     /// Responses by the first digit of the status; index 0 is unused.
     pub statuses: [u64; 6],
-    /// Of `requests`: input that was not a valid request.
+    /// Part of `requests`: input that was not a valid request.
     pub refused: u64,
     /// Requests whose client disconnected before the whole response was sent. If the response had started, they are
     /// also in `requests` and `statuses`.
     pub given_up: u64,
-    /// Of `requests`: forwarded requests without a complete response from a server, in the order of [`FailureClass::ALL`].
+    /// Part of `requests`: forwarded requests without a complete response from a server, in the order of
+    /// [`FailureClass::ALL`].
     pub failures: [u64; FailureClass::ALL.len()],
     /// Requests that were sent again on another connection.
     pub retried: u64,
-    /// Of `requests`: connections that became tunnels.
+    /// Part of `requests`: connections that became tunnels.
     pub tunnels: u64,
     /// Requests still in flight when the shutdown timeout expired. If the response had started, they are also in
     /// `requests` and `statuses`.

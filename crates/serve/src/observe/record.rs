@@ -15,7 +15,7 @@ pub enum FailureClass {
     Timeout,
     /// The server closed the connection without a response.
     Reset,
-    /// The server sent an invalid response, or one that cannot be forwarded.
+    /// The server sent an invalid response, or a response that cannot be forwarded.
     Garbage,
     /// The response ended early.
     Cut,

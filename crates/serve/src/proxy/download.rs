@@ -195,7 +195,7 @@ impl<'a> Download<'a> {
         Ok(Begun::Response(relay, done))
     }
 
-    /// Sends the output to the client. Errors are those of the client's connection.
+    /// Sends the output to the client. Errors come from the client's connection.
     pub(super) fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.reply.flush(self.client_patience())
     }

@@ -4,7 +4,7 @@
 //! [`Cause`](recheck_delay::Cause), on which its return depends:
 //!
 //! - *in*: it may get requests.
-//! - *failing*: a rule would take it out, but it has to stay, so it gets requests as one that is in. A response after the
+//! - *failing*: a rule would take it out, but it has to stay, so it gets requests like a server that is in. A response after the
 //!   time for which it would have been out shows that it works again.
 //! - *unreachable*: it is out, and the first successful connection brings it back. The core that took it out tries to
 //!   connect after 0.25 s, and then with a delay that doubles up to `time`.

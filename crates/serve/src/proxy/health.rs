@@ -90,7 +90,7 @@ impl From<&plan::Health> for Rules {
 }
 
 impl Health {
-    /// The first check is due within [`HEALTH_START_SPREAD`]; `seed` must differ between servers and between processes.
+    /// The first check starts within [`HEALTH_START_SPREAD`]; `seed` must differ between servers and between processes.
     pub(crate) fn new(rules: Rules, seed: u64, now: Instant) -> Self {
         let chance = Random::new(seed);
         let spread = HEALTH_START_SPREAD.min(rules.interval);

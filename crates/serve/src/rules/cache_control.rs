@@ -87,7 +87,7 @@ pub(crate) fn is_cache_field(name: &str) -> bool {
 }
 
 impl CacheControl {
-    /// `None` if there are no rules.
+    /// `None` for an empty list of rules.
     pub(crate) fn new(rules: &[CacheRule]) -> Option<Self> {
         let rule = |rule: &CacheRule| Rule {
             statuses: rule.statuses.clone(),

@@ -42,7 +42,7 @@ pub struct CoreView {
     pub handshakes: HandshakesView,
     /// HTTP/2 connections closed because of the client's behaviour.
     pub cuts: CloseCountsView,
-    /// Requests in flight by stage, in the order of [`Stage::ALL`], without those that complete in one turn.
+    /// Requests in flight by stage, in the order of [`Stage::ALL`], without requests that complete in one turn.
     pub stages: [u64; Stage::ALL.len()],
     /// One for each present or former listener address.
     pub listeners: Vec<TrafficView>,

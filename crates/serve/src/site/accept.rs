@@ -67,7 +67,7 @@ impl Distribution {
     }
 }
 
-/// Chooses for cores on these `cpus`. Returns `None` if there is no choice: one core, or only Unix sockets, whose queue
+/// Chooses for cores on these `cpus`. Returns `None` for one core, or if all listeners are Unix sockets, whose queue
 /// all cores share. `before` is the choice of the process that this one replaces.
 ///
 /// # Errors

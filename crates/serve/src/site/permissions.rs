@@ -105,7 +105,7 @@ pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
     of_clients.chain(of_servers)
 }
 
-/// Files of Unix sockets: those of servers are connected to, those of listeners are removed at the end.
+/// Checks files of Unix sockets: the process connects to servers' files, and removes listeners' files at its end.
 fn of_sockets(plan: &Plan, who: &str, managed: &[PathBuf], denied: &mut Denied) {
     let mut warn = |message: String| {
         let place = None;

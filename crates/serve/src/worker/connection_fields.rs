@@ -12,7 +12,7 @@ pub(crate) struct ConnectionFields {
 }
 
 impl ConnectionFields {
-    /// The names in `Connection`, without those that are always hop-by-hop.
+    /// The names in `Connection`, without names that are always hop-by-hop.
     pub(crate) fn of(headers: &[Header<'_>]) -> Self {
         let is_always = |name: &&[u8]| str::from_utf8(name).is_ok_and(is_hop_by_hop);
         let mut names = Vec::new();

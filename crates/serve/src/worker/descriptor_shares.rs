@@ -50,8 +50,8 @@ impl Shares {
     ///
     /// After the needs of the server itself, a twentieth of the rest is for pipes if requests are forwarded. A fifth of
     /// the remainder is for idle connections to servers and cached files, or more if `connections_ready` requires it.
-    /// What is left is divided by what one client may need: its connection; one to a server if any route forwards, and
-    /// one more if any mirrors; a file if any route serves files.
+    /// The rest is divided by the descriptors that one client may need: its connection; one connection to a server if
+    /// any route forwards, and another if any mirrors; a file if any route serves files.
     pub(crate) fn new(limit: Option<u64>, plan: &Plan, cores: usize) -> Self {
         let Some(limit) = limit else {
             return Self::UNLIMITED;

@@ -19,7 +19,7 @@ use crate::verify;
 /// Trusted server certificates.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Verify {
-    /// Those signed by the system's authorities, so that the system's updates apply; a bundled list would become
+    /// Certificates signed by the system's authorities, so that the system's updates apply; a bundled list would become
     /// outdated.
     #[default]
     System,

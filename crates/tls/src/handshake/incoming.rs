@@ -15,7 +15,7 @@ pub(super) struct Incoming {
     pub(super) input: Input,
     /// Used once a message exceeds a buffer. Invariant: then `input` is empty between receives.
     pub(super) long: Vec<u8>,
-    /// Number of bytes that rustls may read: whole records, and none after the one that completes the handshake.
+    /// Number of bytes that rustls may read: whole records, up to the record that completes the handshake.
     pub(super) shown: usize,
     /// Version in the hello of the first record (RFC 8446 4.1.2).
     pub(super) hello_version: Option<[u8; 2]>,

@@ -308,7 +308,7 @@ fn a_target_that_matches_by_its_path_alone_is_carried() {
         outcome(&conversion, "if"),
         Outcome::Approximated(_)
     ));
-    // Redirects refuse nobody, so unknown parts are ignored.
+    // Redirects do not refuse anyone, so unknown parts are ignored.
     for rule in ["~ old.html", "~ old$", "= /old"] {
         let text =
             format!("server {{ if ($request_uri {rule}) {{ return 301 /new; }} return 200; }}");

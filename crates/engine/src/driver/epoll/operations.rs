@@ -43,8 +43,8 @@ impl Operations for Epoll {
         Ok(())
     }
 
-    /// Removes the registration. Closing a descriptor does so only if it is the last one of its socket (epoll(7),
-    /// question 6): a closed Unix listener would go on taking wake-ups from those of other cores.
+    /// Removes the registration. Closing a descriptor does so only if it is the socket's last one (epoll(7), question
+    /// 6): a closed Unix listener would keep taking wake-ups from the listeners of other cores.
     fn forget(&self, socket: &Socket) {
         // Fails only if it is not registered any more.
         let _ = rustix::event::epoll::delete(&self.epoll, socket.descriptor());

@@ -172,8 +172,8 @@ impl Connection {
     }
 
     /// Releases `bytes` of content that the user has processed or will ignore, also for a closed stream. Each byte of
-    /// [`Event::Data`](crate::http2::Event::Data) must be released once, or the window of the connection stays smaller
-    /// by it. Writes WINDOW_UPDATE when enough is due.
+    /// [`Event::Data`](crate::http2::Event::Data) must be released once, or the connection's window shrinks by it.
+    /// Writes WINDOW_UPDATE once enough bytes are released.
     #[inline]
     pub fn release(&mut self, stream: Stream, bytes: u32, out: &mut Vec<u8>) {
         self.discard(bytes, out);

@@ -22,7 +22,7 @@ pub enum Event<'c, 'i> {
         stream: Stream,
         /// Fields, including pseudo-fields.
         fields: &'c FieldSection,
-        /// Whether there is no content.
+        /// Whether the stream ends here, without content.
         end: End,
     },
     /// Content. Its bytes count against the windows until they are [released](super::Connection::release).
@@ -45,7 +45,7 @@ pub enum Event<'c, 'i> {
     Reset {
         /// The stream.
         stream: Stream,
-        /// Which side reset it, and why.
+        /// The side that reset it, and the reason.
         cause: Cause,
     },
     /// DATA was received on this closed stream, certainly not because of our reset: the peer had ended or reset the

@@ -3,7 +3,7 @@
 use crate::http2::code::StreamError;
 use crate::http2::stream::{End, Stream};
 
-/// What the next step parses.
+/// Input that the next step parses.
 #[derive(Clone, Copy)]
 pub(crate) enum ParseState {
     /// The preface of a client (RFC 9113 3.4).
@@ -49,7 +49,7 @@ pub(crate) enum Follows {
 /// HEADERS frame of a field block.
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
-    /// Stream id; 0 if there is no block.
+    /// Stream id; 0 outside a block.
     pub(crate) id: u32,
     pub(crate) end: End,
     /// Error in the frame, handled as a stream error after the block is decoded.

@@ -33,7 +33,7 @@ impl std::fmt::Display for CannotOpen {
 
 impl std::error::Error for CannotOpen {}
 
-/// Which window prevents a stream from sending data.
+/// The window that prevents a stream from sending data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
     /// The stream's window.

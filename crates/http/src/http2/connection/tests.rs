@@ -1,4 +1,4 @@
-//! Rules of RFC 9113, each with frames that violate it; those of h2spec 2.2.1 are marked with its numbers.
+//! Rules of RFC 9113, each with frames that violate it; cases from h2spec 2.2.1 carry its numbers.
 
 mod body;
 mod client;

@@ -89,7 +89,7 @@ mod tests {
                 fields.sensitivity(),
                 fields.is_too_large()
             );
-            // What the user does with the section must not affect the next block.
+            // A change to the section must not affect the next block.
             fields.clear();
             Ok(text)
         });

@@ -149,7 +149,7 @@ impl LookupEntry {
 
 static LOOKUP_TABLE: [LookupEntry; 1 << PEEK_BITS] = {
     let mut looks = [LookupEntry::LONG; 1 << PEEK_BITS];
-    // Symbols are sorted by code length, so those that fit come first.
+    // Symbols are sorted by code length, so short ones come first.
     let mut one = 0;
     while CODE_BITS[SYMBOLS[one] as usize] as u32 <= PEEK_BITS {
         let symbol = SYMBOLS[one] as usize;

@@ -100,7 +100,7 @@ impl Table {
         self.evict(bytes_max);
     }
 
-    /// Entry with an index after those of the static table.
+    /// Entry of the dynamic table; its indices follow the static table's.
     #[inline]
     pub(super) fn field(&self, index: u32) -> Option<Field<'_>> {
         let age = (index as usize).checked_sub(COUNT + 1)?;
@@ -120,7 +120,7 @@ impl Table {
         })
     }
 
-    /// Inserts an entry (RFC 7541 4.4); one that does not fit clears the table.
+    /// Inserts an entry (RFC 7541 4.4); an entry larger than the table clears it.
     #[inline]
     pub(super) fn insert(&mut self, name: Name<'_>, value: &[u8], flaw: Option<FieldError>) {
         self.changes += 1;

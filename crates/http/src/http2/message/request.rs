@@ -20,8 +20,8 @@ use crate::target::{self, Authority, Target};
 /// Request borrowed from its section.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'h, 'b> {
-    /// Head. Its fields are those of the section without pseudo-fields and Host, which `authority` replaces. A body of
-    /// unknown length has `Framing::Chunked` and ends with END_STREAM. `bytes` is the size of the section.
+    /// Head. Pseudo-fields and Host are omitted from its fields; `authority` replaces Host. A body of unknown length
+    /// has `Framing::Chunked` and ends with END_STREAM. `bytes` is the size of the section.
     pub head: RequestHead<'h, 'b>,
     /// `:scheme`; `None` for CONNECT.
     pub scheme: Option<&'b str>,
@@ -165,7 +165,7 @@ impl<'b> Parts<'b> {
     }
 }
 
-/// What HTTP/1 has in the request line and Host.
+/// Parts of the request that HTTP/1 has in the request line and Host.
 struct Start<'b> {
     method: Method,
     method_text: &'b str,

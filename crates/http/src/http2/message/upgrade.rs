@@ -9,7 +9,7 @@ use crate::http2::fields::FieldSection;
 use crate::http2::flaw::validate;
 use crate::http2::hpack::static_table::Name;
 
-/// What the request asks for, as determined by [`as_upgrade`].
+/// The requested protocol, as determined by [`as_upgrade`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// A response; the section is unchanged.

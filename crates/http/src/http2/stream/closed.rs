@@ -5,7 +5,7 @@
 /// errors are detected. Older streams count as reset.
 const RESETS: usize = 128;
 
-/// Number of other recently ended streams: enough to distinguish a peer that continues an ended stream from one that
+/// Number of other recently ended streams: enough to distinguish a peer that continues an ended stream from a peer that
 /// uses an id it has skipped.
 const ENDED: usize = 8;
 

@@ -9,7 +9,7 @@ use onrush_http::{HeaderSlots, Limits, Method, is_authority, is_field_value, is_
 
 pub(crate) type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// More than any block here needs, except those that reference large entries many times.
+/// More than any block here needs, except blocks that reference large entries many times.
 const LIST_BYTES_MAX: u32 = 64 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -52,9 +52,9 @@ pub(crate) fn encoded(encoder: &mut Encoder, fields: &Fields) -> Vec<u8> {
     block
 }
 
-/// Splits `input` at every byte 0xfe into blocks of a connection. Each must be decoded the same regardless of what is
-/// stored of earlier ones, within its limit, to fields that HTTP/1 allows, as another implementation decodes it, and be
-/// unchanged by encoding.
+/// Splits `input` at every byte 0xfe into blocks of a connection. Each block must be decoded the same regardless of how
+/// many earlier entries the table holds, within its limit, to fields that HTTP/1 allows, as another implementation
+/// decodes it, and be unchanged by encoding.
 pub(crate) fn check(input: &[u8]) {
     let (mut keeping, mut refusing) = (Decoder::new(4096), Decoder::new(4096));
     let mut other = fluke_hpack::Decoder::new();

@@ -28,7 +28,7 @@ pub(crate) struct Http1 {
     version: Version,
     /// Whether the current request wants a persistent connection.
     keep_alive: bool,
-    /// What happens to the connection after all output is sent.
+    /// Fate of the connection after all output is sent.
     pub(crate) ending: Ending,
 }
 

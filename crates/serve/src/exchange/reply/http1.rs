@@ -24,7 +24,7 @@ pub(crate) struct Reply<'a> {
     persistence: Persistence,
 }
 
-/// What happens to the connection after all output is sent.
+/// Whether the connection is kept after all output is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Ending {
     #[default]

@@ -2,7 +2,7 @@
 
 use crate::exchange::output::BodyFraming;
 
-/// What happens to the client's connection after the response. Only HTTP/1 uses it.
+/// Whether the client's connection is kept after the response. Only HTTP/1 uses it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Persistence {
     /// The client's choice applies.
@@ -42,6 +42,6 @@ pub(crate) enum Interim {
 pub(crate) enum Passage {
     /// With the server's framing unchanged.
     AsFramed,
-    /// Its payload, framed anew for the client.
+    /// Its payload, with new framing for the client.
     Payload,
 }

@@ -31,7 +31,7 @@ pub(super) struct Writer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitOutcome {
     Ended,
-    /// It is blocked by an output that nobody reads.
+    /// It is blocked by an output that no process reads.
     InVain,
 }
 

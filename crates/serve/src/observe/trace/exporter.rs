@@ -29,7 +29,7 @@ const STATE_LOG_INTERVAL: Duration = Duration::from_secs(10);
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// How long the same spans are retried, and the longest accepted `Retry-After`. Later spans wait behind them.
+/// How long the same spans are retried, and the longest accepted `Retry-After`. Later spans wait meanwhile.
 const RETRY_MAX: Duration = Duration::from_secs(60);
 
 /// Handle of the thread. Dropping it does not wait for the thread.

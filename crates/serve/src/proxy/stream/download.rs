@@ -242,7 +242,7 @@ impl<'a> StreamDownload<'a> {
         ended.map_err(Failure::Client)
     }
 
-    /// Sends the output to the client. Errors are those of the client's connection.
+    /// Sends the output to the client. Errors come from the client's connection.
     fn flush(&mut self) -> impl Future<Output = Result<(), Error>> {
         self.reply.flush(self.client_patience())
     }

@@ -334,7 +334,7 @@ mod tests {
     use super::*;
 
     impl Cache {
-        /// Number of cached files, and of those that hold a descriptor.
+        /// Number of cached files, and how many of them hold a descriptor.
         pub(crate) fn counts(&self) -> (usize, usize) {
             (self.files.borrow().len(), self.open.get())
         }

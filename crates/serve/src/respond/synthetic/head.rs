@@ -58,7 +58,7 @@ pub(super) fn write_head(
 
 fn write_length(query: &Query, request: &Request, head: &mut Fields<'_>) {
     if !query.has_body() {
-        // Of these only 205 may and must announce a length (RFC 9110 15.3.6).
+        // Among these, only 205 may and must announce a length (RFC 9110 15.3.6).
         if query.status == 205 {
             head.length(BodyLength::Known(0));
         }

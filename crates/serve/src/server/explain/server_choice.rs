@@ -1,4 +1,4 @@
-//! Which server of a group a request goes to, assuming that all servers are up and idle.
+//! Server of a group that a request is sent to, assuming that all servers are up and idle.
 
 use std::rc::Rc;
 

@@ -87,7 +87,7 @@ fn networks_match_reported_client() {
     assert_eq!(statuses(&exchange_text(&plan, request)), ["403"]);
     plan.forwarded.trust = Networks::everybody();
     assert_eq!(statuses(&exchange_text(&plan, request)), ["200"]);
-    // Only fields of the configured kind count, whatever is sent to servers.
+    // Only fields of the configured kind count, although both kinds are sent to servers.
     let other = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=192.0.2.1\r\n\r\n";
     for (x_forwarded, forwarded) in [(false, true), (true, true), (true, false), (false, false)] {
         (plan.forwarded.x_forwarded, plan.forwarded.forwarded) = (x_forwarded, forwarded);

@@ -1,4 +1,4 @@
-//! Backup servers get requests if no other server is available, whatever the other options of the group.
+//! Backup servers receive requests if no other server is available, with any other options of the group.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -634,7 +634,7 @@ fn generated_errors_are_edited_if_configured() {
     }
 }
 
-/// A request with fields and trailers that CGI would confuse with those that a route sets or removes.
+/// A request with fields and trailers that CGI would confuse with fields that a route sets or removes.
 const TWINS: &str = "POST / HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\nX_User: 1\nx-user: 1\nX_USER: 1\nX.User: 1\n\
                      X_Long-User_Name: 1\nX-Users: 2\nUser_Id: 2\nx_gone: 1\nX_Real_IP: 1\ncontent_length: 1\n\
                      X_Forwarded_For: 1\nX-Forwarded_Proto: 1\nTransfer_Encoding: 1\n\n\

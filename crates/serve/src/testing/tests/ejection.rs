@@ -38,7 +38,7 @@ async fn status(client: &mut Peer, request: &str) -> String {
     client.receive_text().await[9..12].to_owned()
 }
 
-/// Sends concurrent requests of `clients` clients, half of which are in flight on a server that resets all of them at
+/// Sends concurrent requests of `clients` clients; half of them are in flight on a server that resets all of them at
 /// once. Returns the number of good responses.
 async fn served_of(site: &TestCore, request: &str, clients: usize) -> usize {
     let in_flight = clients / 2;

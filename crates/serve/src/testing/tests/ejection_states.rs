@@ -117,7 +117,7 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// A group of two servers, one of which refuses connections until it is opened.
+/// A group of two servers; one refuses connections until it is opened.
 struct Walk {
     site: TestCore,
     service: Rc<Service>,

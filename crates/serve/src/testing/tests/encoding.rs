@@ -517,7 +517,7 @@ fn fixed(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Plan {
 
 #[test]
 fn fixed_response_is_rendered_per_coding() {
-    // A body that is sent with its head, and one that is not.
+    // A body that is sent with its head, and a body that is sent after it.
     for bytes in [2000, 100_000] {
         let content = text(bytes);
         let plan = fixed(404, &[("ETag", "\"e\""), ("X-A", "b")], &content);

@@ -154,7 +154,7 @@ fn large_body_with_extensions_is_forwarded() {
     });
 }
 
-/// A request whose body has `length` bytes, of which `sent` are sent before the early response and the rest after it.
+/// A request with a body of `length` bytes: `sent` bytes are sent before the early response and the rest after it.
 fn early_response(
     expect: &'static str,
     interim: &'static str,

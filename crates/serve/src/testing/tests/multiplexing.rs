@@ -1,5 +1,5 @@
-//! HTTP/2 servers: requests of many clients share few connections, and each client gets its response, whatever the
-//! others do.
+//! HTTP/2 servers: requests of many clients share few connections, and each client gets its response even if other
+//! clients fail.
 
 mod bodies;
 mod capacity;

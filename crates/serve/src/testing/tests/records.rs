@@ -1,4 +1,4 @@
-//! Each request has exactly one record, whatever happens to its client, its server and its core.
+//! Each request has exactly one record, even if its client, its server or its core fails.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;

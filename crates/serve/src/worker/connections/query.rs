@@ -9,7 +9,7 @@ use onrush_http::query::parameters;
 use super::ConnectionState;
 use crate::limits::{CONNECTIONS_LISTED, CONNECTIONS_LISTED_MAX};
 
-/// Which connections to list, and in which order.
+/// Filter and order of a list of connections.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectionQuery {
     /// Name of the listener.
@@ -66,7 +66,7 @@ impl ConnectionQuery {
     /// Parses `listener=NAME&client=NETWORK&state=STATE&older=TIME&sort=ORDER&limit=N`; every parameter is optional.
     ///
     /// # Errors
-    /// What is wrong, and what was expected.
+    /// A message with the invalid text and the expected one.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut query = Self::default();
         let mut seen = Vec::new();

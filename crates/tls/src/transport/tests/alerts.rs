@@ -49,7 +49,7 @@ const REFUSED: &[(Version, To, Content, &[u8], u8)] = &[
     (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 2, 0, 0], DECODE_ERROR),
     (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 1, 0, 24, 0, 0, 1, 0], UNEXPECTED_MESSAGE),
     (Version::Tls13, To::Server, Content::Handshake, &[24, 0, 0, 1, 0, 24], UNEXPECTED_MESSAGE),
-    // 4.6.1: a ticket sent to a server; an invalid ticket; one that is too long is refused by its header.
+    // 4.6.1: a ticket sent to a server; an invalid ticket; a ticket that is too long, refused by its header.
     (Version::Tls13, To::Server, Content::Handshake, &[4, 0, 0, 1, 0], UNEXPECTED_MESSAGE),
     (Version::Tls13, To::Client, Content::Handshake, &[4, 0, 0, 1, 0], DECODE_ERROR),
     (Version::Tls13, To::Client, Content::Handshake, &[4, 1, 0, 0], DECODE_ERROR),

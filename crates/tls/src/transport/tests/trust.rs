@@ -112,7 +112,7 @@ fn refusal_names_certificate() {
                 HandshakeError::Tls(rustls::Error::AlertReceived(alert)) => u8::from(alert),
                 other => panic!("{other}"),
             };
-            // There is no alert for a wrong name (RFC 8446 6.2).
+            // RFC 8446 6.2 defines no alert for a wrong name.
             assert_eq!(alert, told, "{said}");
         }
     });

@@ -19,7 +19,7 @@ pub(crate) struct LastHeads {
 
 impl LastHeads {
     /// Appends the encoded head of a server's response and returns the body length it declares. Calls `fields` only if
-    /// the inputs differ from those of the last head.
+    /// the inputs differ from the last head's.
     pub(crate) fn forwarded(
         &mut self,
         (head, method, made_of): (&ResponseHead<'_, '_>, Method, HeadInputs),
