@@ -79,7 +79,7 @@ impl Size {
     }
 }
 
-/// Flags that datagram runs accept besides those of [`PacketArgs`].
+/// Flags that datagram runs accept in addition to [`PacketArgs`].
 const TAKEN: [&str; 18] = [
     "connections",
     "threads",

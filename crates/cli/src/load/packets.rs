@@ -239,5 +239,5 @@ fn trial(
     }))
 }
 
-/// Share of a trial's datagrams that may be skipped: those of the last moment always are.
+/// Share of a trial's datagrams that may be skipped: the datagrams of the last moment always are.
 const SKIPPED_SHARE_MAX: f64 = 0.005;

@@ -59,7 +59,7 @@ pub(super) fn run_merge(args: &Merge) -> Result<u8, Error> {
     Ok(args.output.exit_code(&report))
 }
 
-/// Compares two results and returns the exit code, which is 0 whatever the difference.
+/// Compares two results. The exit code is 0 for any difference.
 pub(super) fn run_compare(args: &Compare) -> Result<u8, Error> {
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let comparison = compare(&a, &b).map_err(Error::Invalid)?;

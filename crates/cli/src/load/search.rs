@@ -174,7 +174,7 @@ mod tests {
             ("p99.9 < 5ms", 10_000, 0, TrialOutcome::Yes),
             ("p99.9 < 500us", 10_000, 0, TrialOutcome::No),
             ("p99.9 < 5ms", 10_000, 50, TrialOutcome::Undecided),
-            // It fails whatever the incomplete requests become.
+            // It fails however long the incomplete requests take.
             ("p99.9 < 500us", 10_000, 50, TrialOutcome::No),
             ("p99.9 < 5ms", 10_000, 500, TrialOutcome::RateNotKept),
             ("p99.9 < 5ms", 10, 0, TrialOutcome::TooShort),

@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use super::exit::EXIT_INTERRUPTED;
 use super::live;
 
-/// Signals within this time after the first count as one; nobody presses Ctrl-C twice as fast.
+/// Signals within this time after the first count as one: it is too short for a second Ctrl-C.
 const TOGETHER: Duration = Duration::from_millis(100);
 
 /// Whether the first signal ends the program.

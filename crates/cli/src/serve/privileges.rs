@@ -160,7 +160,7 @@ impl Privileges {
         })
     }
 
-    /// Confines the process to directories if `plan` sets that: those of the plan, of the system and of `program`. An
+    /// Confines the process to the directories of the plan, of the system and of `program`, if `plan` requires it. An
     /// inherited confinement is kept and not repeated.
     ///
     /// # Errors
@@ -224,8 +224,8 @@ impl Privileges {
         }
     }
 
-    /// Checks that a reload can read the files of `plan`; warns of those that requests cannot use. A missing file is
-    /// reported when it is read.
+    /// Checks that a reload can read the files of `plan`, and warns of files that requests cannot use. A missing file
+    /// is reported when it is read.
     pub(super) fn check_reload(&self, plan: &Plan, written: &Written) -> anyhow::Result<()> {
         let used = confinement::of_configuration(plan, Some(written), None);
         self.check_confinement(&used, Some(written), Audience::Log)?;

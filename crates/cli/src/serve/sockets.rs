@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::admin::InForce;
 
-/// Interval of the checks, each of which costs a system call per socket.
+/// Interval of the checks. A check costs one system call per socket.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 /// Starts a thread that logs each socket once when its file is gone.

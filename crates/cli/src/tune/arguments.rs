@@ -203,8 +203,8 @@ impl Lasts {
 const LASTS: &str = "a time with its unit (1h), the number of a process (4711), or a command (one whose name begins with a digit: `env 7z …`)";
 
 /// Whether `text` looks like an amount: one word that begins with a digit (`90min`, `1.5h`, `1e3s`, `7z`), or several
-/// words of which the first is a number or a time, or each begins with a digit (`1 2`, `5 min`, `1h 30m`). A command
-/// with arguments may be called `7z` or `2to3`.
+/// words that all begin with a digit or start with a number or a time (`1 2`, `5 min`, `1h 30m`). A command with
+/// arguments may be called `7z` or `2to3`.
 fn looks_like_number(text: &str) -> bool {
     let begins = |word: &str| {
         let word = word.strip_prefix(['-', '+']).unwrap_or(word);

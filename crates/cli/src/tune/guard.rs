@@ -1,4 +1,4 @@
-//! Temporary changes: waits for their end, and undoes them whatever happens meanwhile.
+//! Temporary changes: waits for their end and undoes them, even if the output or the journal cannot be written.
 
 use std::process::ExitCode;
 use std::thread;
@@ -253,7 +253,7 @@ fn tell(args: &Apply, reverted: &[Reverted]) {
     let _ = print_lines(&lines);
 }
 
-/// Waits until a run is confirmed or undone by somebody else, the time is over, or a signal arrives.
+/// Waits until a run is confirmed, another process undoes it, the time is over, or a signal arrives.
 fn wait_for_confirmation(
     machine: &Root,
     run: Run,
