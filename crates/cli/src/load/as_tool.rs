@@ -44,7 +44,7 @@ pub(super) fn run(words: &[String]) -> Result<u8, Error> {
         "oha" => |words: &[String]| hey::read(hey::Tool::Oha, words),
         _ => {
             return Err(Error::Invalid(format!(
-                "{tool:?} is no tool whose command lines are known: expected h1load, h2load, wrk, wrk2, oha, hey or mcblaster"
+                "--as {tool:?}: unknown tool: expected h1load, h2load, wrk, wrk2, oha, hey or mcblaster"
             )));
         }
     };
@@ -77,7 +77,7 @@ impl Run {
         let report = running.finish(|moment| {
             let _ = write!(out, "{}", self.printer.second(moment));
             if self.stop_on_connect_failure && moment.connect_failures > 0 {
-                stopper.stop_because("a connection could not be made");
+                stopper.stop_because("a connection failed");
             }
         })?;
         let _ = write!(out, "{}", self.printer.end(&report));

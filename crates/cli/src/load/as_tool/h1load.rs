@@ -13,27 +13,27 @@ const HELP: &str = "\
 onrush load --as h1load [option]... URL
 
   -c COUNT, -t COUNT  connections, threads (1 each)
-  -d SECONDS          how long the run takes (no bound)
-  -n COUNT            requests in all (no bound)
-  -r COUNT            requests per connection (no bound)
-  -s SECONDS          come to full load within this time, in ten stairs; -P measures from then on
-  -R RATE             at most so many requests per second: evenly spaced, and what is 10 ms late is left out
-  -T MS               pause between a response and the next request, 3 % more or less
-  -w MS               how long nothing may arrive while a response is due (10000)
-  -H 'Name: value'    a header to send; repeatable
-  -I                  HEAD instead of GET
-  -A                  leave the first response of each connection out of -P; the means of lines have it
-  -e                  end with the first second in which a connection cannot be made
-  -l, -ll             the long form of lines, the raw one
-  -S                  responses by class of status
-  -O EXTRA/PAYLOAD    add EXTRA bytes to the rates of bytes for each PAYLOAD
-  -P                  percentiles at the end
-  --tls-reuse         resume TLS sessions; certificates are believed unseen, as h1load does
-  --tls-ver VERSION   speak TLS1.2 or TLS1.3 only
+  -d SECONDS          duration of the run (unlimited)
+  -n COUNT            total requests (unlimited)
+  -r COUNT            requests per connection (unlimited)
+  -s SECONDS          increase the load to its full level over this time, in ten steps; -P measures after it
+  -R RATE             maximum requests per second, evenly spaced; requests that are 10 ms late are skipped
+  -T MS               pause between a response and the next request, varied by 3 %
+  -w MS               timeout without received data while a response is outstanding (10000)
+  -H 'Name: value'    header field to send; repeatable
+  -I                  send HEAD instead of GET
+  -A                  exclude the first response of each connection from -P, but not from the lines' means
+  -e                  stop after the first second with a failed connection
+  -l, -ll             print long lines, raw lines
+  -S                  print responses by status class
+  -O EXTRA/PAYLOAD    add EXTRA bytes per PAYLOAD bytes to the byte rates
+  -P                  print percentiles at the end
+  --tls-reuse         resume TLS sessions; certificates are not verified, as with h1load
+  --tls-ver VERSION   use only TLS1.2 or TLS1.3
   --cipher-list LIST, --cipher-suites LIST
-                      ciphers of TLS 1.2 by OpenSSL's names, and of TLS 1.3, with colons between
-  -F                  has no effect here
-  -v                  say on standard error which command line of onrush load this is
+                      OpenSSL names of ciphers for TLS 1.2, for TLS 1.3, separated by colons
+  -F                  has no effect
+  -v                  print the command line of onrush load to standard error
 ";
 
 /// h1load runs until it is stopped: the longest duration that `onrush load` accepts.
@@ -60,7 +60,7 @@ const OPTIONS: &[Row] = table! {
     "-s" => Value(|_, text| soft_start(text).map(|_| text.to_owned())),
     "-O" => Value(|_, text| overhead(text).map(|_| text.to_owned())),
     "-H" => Value(any),
-    "-F" => Ignored(" has no effect: the kernel decides whether a request rides on the handshake's ACK"),
+    "-F" => Ignored(" has no effect: the kernel decides whether a request is sent with the handshake's ACK"),
     "--tls-ver" => Value(|_, text| version(text).map(|_| text.to_owned())),
     "--cipher-list" => Value(|name, text| ciphers(name, Version::Tls12, text).map(|_| text.to_owned())),
     "--cipher-suites" => Value(|name, text| ciphers(name, Version::Tls13, text).map(|_| text.to_owned())),
@@ -76,7 +76,7 @@ fn run(given: Given) -> Result<Run, String> {
     let bound = |name| given.last(name).filter(|number| *number != "0");
     let rate = bound("-R");
     if rate.is_some() && bound("-T").is_some() {
-        return Err("-R and -T together have no equal: with -T a connection makes 1000/MS requests per second at most, so give -R or -T".to_owned());
+        return Err("-R and -T cannot be combined: with -T a connection sends at most 1000/MS requests per second; pass -R or -T".to_owned());
     }
     let shown = Shown {
         form: match given.all("-l").count() {
@@ -119,7 +119,7 @@ fn run(given: Given) -> Result<Run, String> {
         native.push("--skip-first".to_owned());
     }
     native.extend(given.all("-H").map(|header| format!("--header={header}")));
-    let url = url(given.only_word("URL", "h1load takes one URL")?);
+    let url = url(given.only_word("URL", "h1load accepts one URL")?);
     if is_https(&url) {
         native.extend(Tls::of(&given)?.flags());
     }
@@ -199,7 +199,7 @@ fn version(text: &str) -> Result<Version, String> {
         "TLS1.2" => Ok(Version::Tls12),
         "TLS1.3" => Ok(Version::Tls13),
         _ => Err(format!(
-            "--tls-ver {text} is not spoken: expected TLS1.2 or TLS1.3"
+            "--tls-ver {text}: unsupported version: expected TLS1.2 or TLS1.3"
         )),
     }
 }
@@ -217,7 +217,7 @@ fn ciphers(name: &str, version: Version, text: &str) -> Result<Vec<Cipher>, Stri
     read.ok_or_else(|| {
         let names: Vec<String> = known.iter().copied().map(openssl_name).collect();
         format!(
-            "{name} {text:?} is more than is spoken: expected some of {}",
+            "{name} {text:?} contains an unsupported cipher: expected some of {}",
             names.join(":")
         )
     })
@@ -245,7 +245,7 @@ fn bound(name: &str, what: &str, text: &str) -> Result<String, String> {
     };
     let number: i64 = text_of_number
         .parse()
-        .map_err(|_| format!("{name} wants a whole number of {what}, not {text:?}"))?;
+        .map_err(|_| format!("{name} {text:?}: expected a whole number of {what}"))?;
     Ok(number.max(0).to_string())
 }
 
@@ -253,7 +253,7 @@ fn soft_start(text: &str) -> Result<Duration, String> {
     let seconds = text.trim_end_matches('s').parse().ok();
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .ok_or_else(|| format!("-s wants a number of seconds such as 2.5, not {text:?}"))
+        .ok_or_else(|| format!("-s {text:?}: expected a number of seconds such as 2.5"))
 }
 
 fn overhead(text: &str) -> Result<Overhead, String> {
@@ -264,7 +264,7 @@ fn overhead(text: &str) -> Result<Overhead, String> {
             payload,
         })
     });
-    parsed.ok_or_else(|| format!("-O wants EXTRA/PAYLOAD in bytes such as 78/1448, not {text:?}"))
+    parsed.ok_or_else(|| format!("-O {text:?}: expected EXTRA/PAYLOAD in bytes such as 78/1448"))
 }
 
 /// Native URL. h1load needs no scheme and takes the number after the last colon as the port, also for an IPv6 address.
@@ -344,7 +344,7 @@ mod tests {
             "{ciphers}"
         );
         assert_eq!(ciphers.split(',').count(), 1 + all(Version::Tls12).len());
-        // Ciphers of a version that is not spoken do not matter.
+        // Ciphers of an excluded version do not matter.
         tls.version = Some(Version::Tls12);
         let flags = tls.flags();
         let ciphers = flags.last().expect("there are some");
@@ -383,20 +383,20 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_the_option_and_a_way() {
         for (line, part) in [
-            ("", "there is no URL"),
-            ("a:1 b:2", "\"b:2\" behind the URL \"a:1\""),
+            ("", "no URL given"),
+            ("a:1 b:2", "\"b:2\" after the URL \"a:1\""),
             (
                 "-c x a:1",
-                "-c wants a whole number of connections, not \"x\"",
+                "-c \"x\": expected a whole number of connections",
             ),
-            ("-d 2m a:1", "-d wants a whole number of seconds"),
+            ("-d 2m a:1", "-d \"2m\": expected a whole number of seconds"),
             ("-c", "missing argument for option '-c'"),
-            ("-s x a:1", "-s wants a number of seconds"),
-            ("-O 78 a:1", "-O wants EXTRA/PAYLOAD"),
-            ("-O 78/0 a:1", "-O wants EXTRA/PAYLOAD"),
+            ("-s x a:1", "-s \"x\": expected a number of seconds"),
+            ("-O 78 a:1", "-O \"78\": expected EXTRA/PAYLOAD"),
+            ("-O 78/0 a:1", "-O \"78/0\": expected EXTRA/PAYLOAD"),
             ("-c 1 -t 2 a:1", "use -c 2 or more"),
             ("-c 0 a:1", "0 connections are out of range"),
-            ("-R 5 -T 5 a:1", "give -R or -T"),
+            ("-R 5 -T 5 a:1", "pass -R or -T"),
             ("--tls-ver TLS1.1 a:1", "expected TLS1.2 or TLS1.3"),
             (
                 "--cipher-list HIGH:!aNULL a:1",

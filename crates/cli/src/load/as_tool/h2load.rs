@@ -13,31 +13,31 @@ use super::option::{Given, Grammar, Row, Syntax, any, table};
 const HELP: &str = "\
 onrush load --as h2load [option]... URL
 
-  -n, --requests N                requests of all clients (1); not with -D
-  -c, --clients N                 clients: connections (1)
+  -n, --requests N                total requests (1); not with -D
+  -c, --clients N                 clients, each with one connection (1)
   -t, --threads N                 threads (1)
-  -m, --max-concurrent-streams N  streams at once of each connection (1)
-  -D, --duration TIME             how long the run takes: 10, 10s, 500ms, 1m
-      --warm-up-time TIME         time before it in which nothing is measured
-      --rps N                     requests per second of each client, evenly spaced over all of them
+  -m, --max-concurrent-streams N  concurrent streams per connection (1)
+  -D, --duration TIME             duration of the run: 10, 10s, 500ms, 1m
+      --warm-up-time TIME         unmeasured time before it
+      --rps N                     requests per second per client, evenly spaced over all clients
   -d, --data FILE                 POST this file
-  -H, --header 'NAME: VALUE'      a header to send
+  -H, --header 'NAME: VALUE'      header field to send
   -N, --connection-inactivity-timeout TIME
-                                  how long nothing may arrive while a response is due (an hour)
-      --h1                        HTTP/1.1; -m is then the pipeline
+                                  timeout without received data while a response is outstanding (1 hour)
+      --h1                        HTTP/1.1; -m is then the pipeline depth
   -p, --no-tls-proto h2c|http/1.1
-                                  what is spoken over http:// (h2c)
+                                  protocol for http:// (h2c)
       --alpn-list, --npn-list LIST
-                                  protocols for https://, such as h2,http/1.1; the first is offered (h2)
-  -f, -w, -W N                    have no effect here
-  -v, --verbose                   say on standard error which command line of onrush load this is
+                                  protocols for https://, such as h2,http/1.1; only the first is offered (h2)
+  -f, -w, -W N                    have no effect
+  -v, --verbose                   print the command line of onrush load to standard error
 ";
 
 /// h2load has no timeout; this one is too long to matter.
 const TIMEOUT: &str = "1h";
 
 const SYNTAX: Syntax = Syntax {
-    tool: "h2load, or none that is taken",
+    tool: "h2load that is supported here",
     grammar: Grammar::Getopt,
     help: HELP,
     tables: [OPTIONS, &[]],
@@ -52,8 +52,8 @@ const OPTIONS: &[Row] = table! {
     "--alpn-list --npn-list" => NotedValue(|name, list| offered(name, list).map(|_| list.to_owned()), left_out),
     "-p|--no-tls-proto" => Value(in_clear),
     "-f|--max-frame-size -w|--window-bits -W|--connection-window-bits" => IgnoredValue(any, " has no effect: windows are 1 GiB, and frames 16 KiB"),
-    "-r|--rate" => Refused(": connections at a rate are onrush load --http2 --connections-per-second"),
-    "-i|--input-file" => Refused(": several URLs are the words of onrush load --http2 --in-turn URL..., or its --requests-file"),
+    "-r|--rate" => Refused(": for connections at a rate use onrush load --http2 --connections-per-second"),
+    "-i|--input-file" => Refused(": for several URLs use onrush load --http2 --in-turn URL..., or --requests-file"),
 };
 
 /// Parses the command line.
@@ -62,10 +62,7 @@ pub(super) fn read(words: &[String]) -> Result<Line, String> {
 }
 
 fn run(given: Given) -> Result<Run, String> {
-    let url = given.only_word(
-        "URL",
-        "several are the words of onrush load --http2 --in-turn",
-    )?;
+    let url = given.only_word("URL", "for several URLs use onrush load --http2 --in-turn")?;
     let url = url.to_owned();
     let has_tls = is_https(&url);
     let lists = given.last("--alpn-list --npn-list");
@@ -131,7 +128,7 @@ fn number(name: &str, text: &str) -> Result<String, String> {
     let number = count(text).ok();
     let number = number.filter(|number| *number > 0);
     let number = number.map(|number| number.to_string());
-    number.ok_or_else(|| format!("{name} {text}: expected a whole number from 1 on"))
+    number.ok_or_else(|| format!("{name} {text}: expected a whole number of at least 1"))
 }
 
 /// A time in seconds or with a unit, as nanoseconds.
@@ -152,12 +149,12 @@ fn in_clear(name: &str, text: &str) -> Result<String, String> {
 fn offered<'list>(name: &str, list: &'list str) -> Result<&'list str, String> {
     let mut listed = list.split(',').map(str::trim);
     let first = listed.find(|protocol| matches!(*protocol, "h2" | "http/1.1"));
-    first.ok_or_else(|| format!("{name} {list}: expected h2 or http/1.1 in it"))
+    first.ok_or_else(|| format!("{name} {list}: expected h2 or http/1.1 in the list"))
 }
 
 fn left_out(name: &str, list: &str) -> Option<String> {
     let first = offered(name, list).ok().filter(|_| list.contains(','))?;
-    Some(format!("{name}: {first} is offered and no other"))
+    Some(format!("{name}: only {first} is offered"))
 }
 
 #[cfg(test)]
@@ -200,7 +197,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_its_reason() {
         for (line, part) in [
-            ("-n 1", "there is no URL"),
+            ("-n 1", "no URL given"),
             ("-n 0 http://a/", "-n 0: expected a whole number"),
             ("-r 5 http://a/", "--connections-per-second"),
             ("-i urls", "--requests-file"),

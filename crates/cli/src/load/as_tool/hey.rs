@@ -23,12 +23,14 @@ pub(super) fn read(tool: Tool, words: &[String]) -> Result<Line, String> {
 }
 
 fn run(tool: Tool, mut given: Given) -> Result<Run, String> {
-    let url = given.only_word("URL", "there may be one")?.to_owned();
+    let url = given
+        .only_word("URL", "only one URL is accepted")?
+        .to_owned();
     let (name, timeout) = match tool {
         Tool::Hey => ("hey", "20s"),
         Tool::Oha => ("oha", NO_END),
     };
-    let printed = format!("what is printed is in the form of onrush load, not of {name}");
+    let printed = format!("the output has the format of onrush load, not of {name}");
     given.notes.insert(0, printed);
     let is_http2 = match tool {
         Tool::Hey => given.has("--h2") && is_https(&url),
@@ -87,7 +89,7 @@ fn burst(given: &Given) -> Result<Option<String>, String> {
     match (given.last("--burst-rate"), given.last("--burst-delay")) {
         (count, Some(every)) => Ok(Some(format!("--burst={}/{every}", count.unwrap_or("1")))),
         (Some(_), None) => {
-            Err("--burst-rate wants --burst-delay, the time from one burst to the next".to_owned())
+            Err("--burst-rate needs --burst-delay, the time from one burst to the next".to_owned())
         }
         (None, None) => Ok(None),
     }
@@ -180,7 +182,7 @@ mod tests {
             (
                 Tool::Oha,
                 "-r 5 http://a/",
-                "-r: redirects are followed by journeys",
+                "-r: to follow redirects use onrush load --journeys",
             ),
             (Tool::Oha, "--output-format json http://a/", "--json"),
             (Tool::Oha, "--rand-regex-url http://a/", "{{random:1-1000}}"),
@@ -191,11 +193,11 @@ mod tests {
             ),
             (Tool::Oha, "--burst-rate 5 http://a/", "--burst-delay"),
             (Tool::Oha, "-H x http://a/", "is not a header"),
-            (Tool::Oha, "http://a/ http://b/", "behind the URL"),
+            (Tool::Oha, "http://a/ http://b/", "after the URL"),
             (Tool::Oha, "-n", "-n"),
             (Tool::Hey, "-t 1s http://a/", "whole seconds"),
-            (Tool::Hey, "-n", "-n wants a value"),
-            (Tool::Hey, "-n 5", "there is no URL"),
+            (Tool::Hey, "-n", "-n needs a value"),
+            (Tool::Hey, "-n 5", "no URL given"),
         ] {
             let error = native(|words| read(tool, words), line).expect_err(line);
             assert!(error.contains(part), "{line}: {error}");

@@ -9,19 +9,19 @@ use super::option::{Given, Grammar, Row, Syntax, table};
 const HELP: &str = "\
 onrush load --as mcblaster [option]... HOST
 
-  -p PORT  the server's TCP port
-  -u PORT  the server's UDP port, to which gets go; with it no -w
+  -p PORT  TCP port of the server
+  -u PORT  UDP port of the server, for gets; not with -w
   -r RATE  gets per second, evenly spaced
-  -w RATE  sets per second; gets and sets come by chance, in the proportion of their rates
-  -c N     connections for each thread (1); over UDP a thread has one socket
-  -t N     threads (as many as there are CPUs)
-  -d N     how many seconds the run takes (no bound)
+  -w RATE  sets per second; gets and sets are chosen at random, in the ratio of their rates
+  -c N     connections per thread (1); over UDP a thread has one socket
+  -t N     threads (one per CPU)
+  -d N     duration of the run in seconds (unlimited)
   -k N     keys (1); with -r all are stored before the run
-  -z N     bytes of values (100)
-  -q       no line about options that have no effect
+  -z N     bytes per value (100)
+  -q       no messages about options that have no effect
   -n, -s N, -x N
-           have no effect here
-  -v       say on standard error which command line of onrush load this is
+           have no effect
+  -v       print the command line of onrush load to standard error
 ";
 
 /// mcblaster runs until it is stopped: the longest duration that `onrush load` accepts.
@@ -50,9 +50,9 @@ const OPTIONS: &[Row] = table! {
     "-t" => Value(|name, text| number(name, 1024, text)),
     "-k" => Value(|name, text| number(name, KEYS_MAX, text)),
     "-z" => Value(|name, text| number(name, VALUE_MAX, text)),
-    "-n" => Ignored(" has no effect: requests that are sent together leave at once"),
-    "-s" => IgnoredValue(number_32, " has no effect: the kernel sizes the buffers of sockets"),
-    "-x" => IgnoredValue(number_32, " has no effect: answers over UDP come to the port that asked"),
+    "-n" => Ignored(" has no effect: requests are always sent without delay"),
+    "-s" => IgnoredValue(number_32, " has no effect: the kernel sizes the socket buffers"),
+    "-x" => IgnoredValue(number_32, " has no effect: UDP responses arrive at the port that sent the request"),
 };
 
 /// Parses the command line.
@@ -61,7 +61,7 @@ pub(super) fn read(words: &[String]) -> Result<Line, String> {
 }
 
 fn run(mut given: Given) -> Result<Run, String> {
-    let host = given.only_word("host", "mcblaster takes one")?;
+    let host = given.only_word("host", "mcblaster accepts one host")?;
     let host = match host.contains(':') && !host.starts_with('[') {
         true => format!("[{host}]"),
         false => host.to_owned(),
@@ -112,7 +112,7 @@ fn run(mut given: Given) -> Result<Run, String> {
 fn port_of_gets(given: &Given) -> Result<&str, String> {
     match (given.last("-u"), given.last("-w")) {
         (Some(_), Some(sets)) => Err(format!(
-            "-u and -w {sets}: gets would go over UDP and sets over TCP, and a run has one of them: make a run of each, one with -u and -r, and one with -p and -w"
+            "-u and -w {sets}: gets go over UDP and sets over TCP, but a run uses only one of them: start one run with -u and -r, and one with -p and -w"
         )),
         (Some(port), None) => Ok(port),
         (None, _) => {
@@ -190,8 +190,8 @@ mod tests {
         for (line, part) in [
             ("-r 1 host", "no port: pass -p PORT"),
             ("-p 1 host", "no rate: pass -r"),
-            ("-p 1 -r 1", "there is no host"),
-            ("-p 1 -r 1 a b", "mcblaster takes one"),
+            ("-p 1 -r 1", "no host given"),
+            ("-p 1 -r 1 a b", "mcblaster accepts one host"),
             (
                 "-p 0 -r 1 a",
                 "-p 0: expected a whole number from 1 to 65535",

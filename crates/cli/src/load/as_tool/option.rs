@@ -126,7 +126,7 @@ impl Syntax {
             };
             self.take(&dashed(name), given, || {
                 let value = joined.or_else(|| words.next().map(String::as_str));
-                let value = value.ok_or_else(|| format!("-{name} wants a value"))?;
+                let value = value.ok_or_else(|| format!("-{name} needs a value"))?;
                 Ok(value.to_owned())
             })?;
         }
@@ -188,7 +188,7 @@ impl Syntax {
                 self.tool
             )),
             _ => Err(format!(
-                "{name} is the beginning of several options of {}",
+                "{name} is ambiguous: several options of {} begin with it",
                 self.tool
             )),
         }
@@ -229,10 +229,10 @@ impl Given {
     /// The only word that is not an option.
     pub(super) fn only_word(&self, what: &str, why_not_more: &str) -> Result<&str, String> {
         match &*self.words {
-            [] => Err(format!("there is no {what}")),
+            [] => Err(format!("no {what} given")),
             [word] => Ok(word),
             [word, more, ..] => Err(format!(
-                "{more:?} behind the {what} {word:?}: {why_not_more}"
+                "{more:?} after the {what} {word:?}: {why_not_more}"
             )),
         }
     }

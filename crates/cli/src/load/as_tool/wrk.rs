@@ -16,34 +16,34 @@ onrush load --as wrk [option]... URL
 
   -c, --connections COUNT  connections (10)
   -t, --threads COUNT      threads (2)
-  -d, --duration TIME      how long the run takes (10s)
-  -H, --header 'N: VALUE'  a header to send; repeatable
-  -L, --latency            percentiles of the latency
-  -T, --timeout TIME       responses that take longer are counted as timeouts, too (2s)
-  -v, --version            say on standard error which command line of onrush load this is
+  -d, --duration TIME      duration of the run (10s)
+  -H, --header 'N: VALUE'  header field to send; repeatable
+  -L, --latency            print latency percentiles
+  -T, --timeout TIME       also count slower responses as timeouts (2s)
+  -v, --version            print the command line of onrush load to standard error
 
-Counts may have a unit (1k, 1M, 1G) and so may times (2s, 2m, 2h). Scripts in Lua (-s) are not run.
+Counts may have a unit (1k, 1M, 1G), as may times (2s, 2m, 2h). Lua scripts (-s) are not supported.
 ";
 
 const HELP_WRK2: &str = "\
 onrush load --as wrk2 [option]... URL
 
-  -R, --rate COUNT         requests per second in all; it must be given
+  -R, --rate COUNT         total requests per second; required
   -c, --connections COUNT  connections (10)
   -t, --threads COUNT      threads (2)
-  -d, --duration TIME      how long the run takes (10s); the first 10 s of a longer one are not measured
-  -H, --header 'N: VALUE'  a header to send; repeatable
-  -L, --latency            percentiles of the latency from the intended start
-  -U, --u_latency          those of the latency from the sending, too
-  -B, --batch_latency      makes no difference without a script
-  -T, --timeout TIME       responses that take longer are counted as timeouts, too (2s)
-  -v, --version            say on standard error which command line of onrush load this is
+  -d, --duration TIME      duration of the run (10s); the first 10 s of a longer run are not measured
+  -H, --header 'N: VALUE'  header field to send; repeatable
+  -L, --latency            print percentiles of the latency since the intended start
+  -U, --u_latency          also print percentiles of the latency since sending
+  -B, --batch_latency      has no effect without a script
+  -T, --timeout TIME       also count slower responses as timeouts (2s)
+  -v, --version            print the command line of onrush load to standard error
 
-Counts may have a unit (1k, 1M, 1G) and so may times (2s, 2m, 2h). Scripts in Lua (-s) are not run.
+Counts may have a unit (1k, 1M, 1G), as may times (2s, 2m, 2h). Lua scripts (-s) are not supported.
 ";
 
 /// Refusal of a script, with alternatives for what most scripts do.
-const NO_SCRIPTS: &str = ": scripts in Lua are not run; what most of them do, onrush load has options for: -X and --body for another method, --requests-file for many requests, --data for values from a file, --expect-status, -T for pauses, --pipeline";
+const NO_SCRIPTS: &str = ": Lua scripts are not supported; onrush load has options for most of what they do: -X and --body for another method, --requests-file for many requests, --data for values from a file, --expect-status, -T for pauses, --pipeline";
 
 const OPTIONS: &[Row] = table! {
     "-h|-?|--help -L|--latency -v|--version" => Flag(""),
@@ -78,7 +78,10 @@ pub(super) fn read(tool: Tool, words: &[String]) -> Result<Line, String> {
 }
 
 fn run(tool: Tool, given: Given) -> Result<Run, String> {
-    let url = given.only_word("URL", "arguments are for scripts, and none is run")?;
+    let url = given.only_word(
+        "URL",
+        "further arguments are for scripts, which are not supported",
+    )?;
     // wrk requires a scheme.
     Target::of_url(url)?;
     let shown = Shown {
@@ -116,7 +119,7 @@ fn native(shown: &Shown, rate: u64) -> Result<Vec<String>, String> {
     if shown.tool == Tool::Wrk2 {
         if rate == 0 {
             return Err(
-                "wrk2 wants a rate: -R COUNT, such as -R 2000; without one use --as wrk".to_owned(),
+                "wrk2 needs a rate: pass -R COUNT, such as -R 2000, or use --as wrk".to_owned(),
             );
         }
         native.extend(["-R".to_owned(), rate.to_string()]);
@@ -130,13 +133,13 @@ fn native(shown: &Shown, rate: u64) -> Result<Vec<String>, String> {
 fn count(name: &str, text: &str) -> Result<String, String> {
     let scales = [("kK", 1_000), ("mM", 1_000_000), ("gG", 1_000_000_000)];
     scaled(text, &scales)
-        .ok_or_else(|| format!("{name} wants a number such as 100 or 10k, not {text:?}"))
+        .ok_or_else(|| format!("{name} {text:?}: expected a number such as 100 or 10k"))
 }
 
 /// A time in seconds.
 fn time(name: &str, text: &str) -> Result<String, String> {
     scaled(text, &[("sS", 1), ("mM", 60), ("hH", 3600)]).ok_or_else(|| {
-        format!("{name} wants whole seconds, minutes or hours such as 30s or 2m, not {text:?}")
+        format!("{name} {text:?}: expected whole seconds, minutes or hours such as 30s or 2m")
     })
 }
 
@@ -207,15 +210,21 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_the_option_and_a_way() {
         for (line, part) in [
-            ("-d 1", "there is no URL"),
+            ("-d 1", "no URL given"),
             ("-s post.lua http://a/", "-X"),
             ("http://a/ -- 5", "arguments are for scripts"),
-            ("-d 1.5s http://a/", "-d wants whole seconds"),
-            ("-c 10x http://a/", "-c wants a number such as 100 or 10k"),
-            ("-c -5 http://a/", "-c wants a number"),
+            ("-d 1.5s http://a/", "-d \"1.5s\": expected whole seconds"),
+            (
+                "-c 10x http://a/",
+                "-c \"10x\": expected a number such as 100 or 10k",
+            ),
+            ("-c -5 http://a/", "-c \"-5\": expected a number"),
             ("-R 10 http://a/", "use --as wrk2"),
             ("--rate 10 http://a/", "--rate is not an option of wrk"),
-            ("--t 10 http://a/", "--t is the beginning of several"),
+            (
+                "--t 10 http://a/",
+                "--t is ambiguous: several options of wrk begin",
+            ),
             ("-c 1 http://a/", "use -c 2 or more"),
             ("-d 0 http://a/", "must last more than 0 s"),
             ("-x http://a/", "-x is not an option of wrk"),

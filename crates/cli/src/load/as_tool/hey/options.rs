@@ -6,66 +6,66 @@ use crate::load::as_tool::option::{Grammar, Row, Syntax, any, table};
 const HELP_HEY: &str = "\
 onrush load --as hey [option]... URL
 
-  -n COUNT               requests in all (200)
+  -n COUNT               total requests (200)
   -c COUNT               connections (50)
-  -z TIME                how long the run takes, instead of -n
-  -q RATE                requests per second on each connection (no bound)
-  -m METHOD              the method (GET)
-  -H 'Name: value'       a header to send; repeatable
+  -z TIME                duration of the run, instead of -n
+  -q RATE                requests per second per connection (unlimited)
+  -m METHOD              method (GET)
+  -H 'Name: value'       header field to send; repeatable
   -A TYPES, -T TYPE      Accept, Content-Type (text/html)
-  -d TEXT, -D FILE       the body
+  -d TEXT, -D FILE       body
   -a USER:PASSWORD       basic authentication
-  -t SECONDS             how long nothing may arrive while a response is due; 0 is without end (20)
+  -t SECONDS             timeout without received data while a response is outstanding; 0: none (20)
   -host NAME             Host
   -cpus COUNT            threads (1)
-  -h2                    HTTP/2 over https://, the requests of all connections over one
-  -disable-keepalive     a connection for each request
-  -disable-compression   no Accept-Encoding
-  -disable-redirects     has no effect: redirects are not followed
-  -v                     say on standard error which command line of onrush load this is
+  -h2                    HTTP/2 over https://, with all requests on one connection
+  -disable-keepalive     one connection per request
+  -disable-compression   send no Accept-Encoding
+  -disable-redirects     has no effect: redirects are never followed
+  -v                     print the command line of onrush load to standard error
 ";
 
 const HELP_OHA: &str = "\
 onrush load --as oha [option]... URL
 
-  -n COUNT               requests in all (200)
+  -n COUNT               total requests (200)
   -c COUNT               connections (50)
-  -z TIME                how long the run takes, instead of -n
-  -q RATE                requests per second in all (no bound); latency counts from the intended start
+  -z TIME                duration of the run, instead of -n
+  -q RATE                total requests per second (unlimited); latency counts from the intended start
   --burst-rate COUNT --burst-delay TIME
-                         so many requests at once, again and again
-  -m METHOD              the method (GET)
-  -H 'Name: value'       a header to send; repeatable
+                         bursts of this many requests, one after each delay
+  -m METHOD              method (GET)
+  -H 'Name: value'       header field to send; repeatable
   -A TYPES, -T TYPE      Accept, Content-Type
-  -d TEXT, -D FILE       the body
+  -d TEXT, -D FILE       body
   -a USER:PASSWORD       basic authentication
-  -t TIME                how long nothing may arrive while a response is due (without end)
+  -t TIME                timeout without received data while a response is outstanding (none)
   --host NAME            Host
   --worker-threads COUNT threads (1)
   --http2, --http-version 2, -p COUNT
-                         HTTP/2, with so many requests of a connection at once (1)
-  --disable-keepalive    a connection for each request
-  --disable-compression  no Accept-Encoding
-  --unix-socket PATH     connect there
+                         HTTP/2, with this many concurrent requests per connection (1)
+  --disable-keepalive    one connection per request
+  --disable-compression  send no Accept-Encoding
+  --unix-socket PATH     connect to this Unix socket
   --cacert, --cert, --key FILE, --insecure
-                         as onrush load has them
+                         as for onrush load
   -w, --no-tui, --no-color, --fps, -u, --stats-success-breakdown, --latency-correction, --no-pre-lookup,
-  --connect-timeout      have no effect here
-  -v                     say on standard error which command line of onrush load this is
+  --connect-timeout      have no effect
+  -v                     print the command line of onrush load to standard error
 ";
 
 /// No limit: the longest duration that `onrush load` accepts.
 pub(super) const NO_END: &str = "8760h";
 
 pub(super) const HEY: Syntax = Syntax {
-    tool: "hey that is known here",
+    tool: "hey that is supported here",
     grammar: Grammar::Go,
     help: HELP_HEY,
     tables: [OPTIONS, OF_HEY],
 };
 
 pub(super) const OHA: Syntax = Syntax {
-    tool: "oha that is known here",
+    tool: "oha that is supported here",
     grammar: Grammar::Clap,
     help: HELP_OHA,
     tables: [OPTIONS, OF_OHA],
@@ -104,18 +104,18 @@ const OPTIONS: &[Row] = table! {
     "--stats-success-breakdown --latency-correction" => Ignored(NO_EFFECT),
     "-w --wait-ongoing-requests-after-deadline" => Ignored(NO_EFFECT),
     "--fps -u --connect-timeout" => IgnoredValue(any, NO_EFFECT),
-    "-x" => Refused(": there is no way through an HTTP proxy"),
+    "-x" => Refused(": HTTP proxies are not supported"),
     "-o --output --output-format" => Refused(": use onrush load itself, which writes --json, --csv and --html"),
-    "-r --redirect" => Refused(": redirects are followed by journeys: onrush load --journeys"),
-    "--rand-regex-url" => Refused(": {{random:1-1000}} and {{data:COLUMN}} in a URL of onrush load make it another each time"),
-    "--urls-from-file" => Refused(": name several URLs to onrush load, or a --requests-file"),
-    "-Z" => Refused(": use --data of onrush load with {{data:COLUMN}} in the --body"),
-    "-F --form" => Refused(": write the form to a file and send it by -D, with its Content-Type by -T"),
+    "-r --redirect" => Refused(": to follow redirects use onrush load --journeys"),
+    "--rand-regex-url" => Refused(": use {{random:1-1000}} or {{data:COLUMN}} in a URL of onrush load"),
+    "--urls-from-file" => Refused(": pass several URLs to onrush load, or use --requests-file"),
+    "-Z" => Refused(": use onrush load --data with {{data:COLUMN}} in --body"),
+    "-F --form" => Refused(": write the form to a file; send it with -D and its Content-Type with -T"),
     "--db-url" => Refused(": use onrush load itself, which writes --json"),
     "--debug" => Refused(": use curl -v for a single request"),
-    "--connect-to" => Refused(": use --connect-to HOST:PORT of onrush load"),
-    "--ipv4 --ipv6" => Refused(": name the address to --connect-to of onrush load"),
-    "--aws-sigv4" => Refused(": requests are not signed"),
+    "--connect-to" => Refused(": use onrush load --connect-to HOST:PORT"),
+    "--ipv4 --ipv6" => Refused(": use onrush load --connect-to with the address"),
+    "--aws-sigv4" => Refused(": signing requests is not supported"),
 };
 
 const NO_EFFECT: &str = " has no effect here";
@@ -143,7 +143,7 @@ fn seconds(name: &str, text: &str) -> Result<String, String> {
         Ok(0) => Ok(NO_END.to_owned()),
         Ok(seconds) => Ok(format!("{seconds}s")),
         Err(_) => Err(format!(
-            "{name} wants whole seconds such as 20, not {text:?}"
+            "{name} {text:?}: expected whole seconds such as 20"
         )),
     }
 }
