@@ -401,7 +401,7 @@ fn metrics_of_run_and_flags_of_oha_and_hey() {
             "{finished:?}"
         );
         assert!(
-            finished.err.contains("in the form of onrush load"),
+            finished.err.contains("the format of onrush load"),
             "{finished:?}"
         );
     }

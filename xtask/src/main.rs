@@ -43,7 +43,7 @@ fn tidy() -> anyhow::Result<ExitCode> {
         println!("{problem}");
     }
     if problems.is_empty() {
-        println!("tidy: {} files, nothing to say", tree.files().count());
+        println!("tidy: {} files, no problems", tree.files().count());
         return Ok(ExitCode::SUCCESS);
     }
     println!("tidy: {} problems", problems.len());

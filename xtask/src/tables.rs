@@ -42,7 +42,7 @@ pub(crate) fn filled(text: &str, tree: &Tree) -> Result<String, Broken> {
         }
         lines
             .find(|(_, line)| *line == END)
-            .ok_or_else(|| broken(format!("no line {END} follows")))?;
+            .ok_or_else(|| broken(format!("missing end line {END}")))?;
         out.push_str(END);
         out.push('\n');
     }
@@ -58,7 +58,7 @@ fn rows<'a>(source: &str, tree: &'a Tree) -> Result<Vec<&'a str>, String> {
     let (file, start) = source.split_once(": ").unwrap_or((source, ""));
     let (_, text) = tree
         .file(file)
-        .ok_or_else(|| format!("there is no file {file} in the repository"))?;
+        .ok_or_else(|| format!("no file {file} in the repository"))?;
     let table: Vec<&str> = text
         .lines()
         .skip_while(|line| !line.starts_with(HEAD))
@@ -116,7 +116,7 @@ mod tests {
                 "\n<!-- table: runs/a/summary.md: x -->\n<!-- end of table -->\n",
                 "no row",
             ),
-            ("\n<!-- table: runs/a/summary.md -->\n", "no line"),
+            ("\n<!-- table: runs/a/summary.md -->\n", "missing end line"),
         ] {
             let broken = fill(text).expect_err(text);
             assert!(broken.line == 2 && broken.what.contains(what), "{broken:?}");

@@ -30,19 +30,19 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<ExitCode> {
     let Build { suites, warnings } = suites::build()?;
     // Named tests are for use while writing code, when warnings can wait.
     if warnings > 0 && !matches!(selection, Selection::Named(_)) {
-        bail!("{warnings} warnings: no test was run; mend them, or name the tests to run");
+        bail!("{warnings} warnings, so no test was run: fix them, or name the tests to run");
     }
     suites::check_names(&suites, schedule::ALONE)?;
     let jobs = suites::jobs(&suites, &selection);
     if jobs.is_empty() {
-        bail!("no test has such a name");
+        bail!("no test name contains one of these strings");
     }
     let start = Instant::now();
     let outcomes = schedule::run(&jobs)?;
     print!("{}", report::summary(&outcomes, start.elapsed()));
     if selection == Selection::Fast {
         let left_out = suites.iter().flat_map(Suite::slow_tests).count();
-        println!("{left_out} slow tests are left to `make test-all`");
+        println!("skipped {left_out} slow tests: run `make test-all`");
     }
     let is_success = outcomes.iter().all(|(_, outcome)| outcome.is_success());
     Ok(if is_success {

@@ -305,7 +305,7 @@ fn process<'a>(
         // A file with servers only has no `user` directive, so the comment would mislead.
         if directives.iter().any(|directive| is("http")(&directive)) {
             comments.push(format!(
-                "Without a user directive, the workers of nginx run as nobody or as the user chosen at build time: {KEEPS_RIGHTS}."
+                "Without a user directive, the workers of nginx run as `nobody` or as the user chosen at build time: {KEEPS_RIGHTS}."
             ));
         }
         return Section::default();

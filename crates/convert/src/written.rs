@@ -49,7 +49,7 @@ pub(crate) fn lines(conversion: &Conversion) -> impl Iterator<Item = &str> {
 pub(crate) fn outcome(conversion: &Conversion, directive: &str) -> Outcome {
     let is_it = |note: &&Note| note.directive.starts_with(directive);
     let note = conversion.notes.iter().find(is_it);
-    note.unwrap_or_else(|| panic!("nothing is said of {directive}"))
+    note.unwrap_or_else(|| panic!("no note on {directive}"))
         .outcome
         .clone()
 }

@@ -169,7 +169,7 @@ impl Worker {
 
     /// A reference to itself, for tasks that outlive the request.
     pub(crate) fn self_rc(&self) -> Rc<Self> {
-        self.myself.upgrade().expect("whoever asks has one")
+        self.myself.upgrade().expect("a caller holds a reference")
     }
 
     /// Spawns a background task for this kind of work. It does not count as a cut-off client if the core ends first.

@@ -62,7 +62,7 @@ impl Secret {
         Prk::new_less_safe(algorithm, secret)
             .expand(&info, Bytes(out.len()))
             .and_then(|expanded| expanded.fill(out))
-            .expect("what is asked for is far below 255 hashes");
+            .expect("the output is far shorter than 255 hashes");
     }
 }
 

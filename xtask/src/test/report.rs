@@ -104,7 +104,7 @@ pub(crate) fn summary(outcomes: &[(Job, Outcome)], elapsed: Duration) -> String 
         .iter()
         .partition(|(_, outcome)| outcome.is_success());
     if !failed.is_empty() {
-        let _ = writeln!(out, "failed tests; each of these commands runs one alone:");
+        let _ = writeln!(out, "failed tests; commands to run each alone:");
     }
     for (job, _) in &failed {
         let _ = writeln!(out, "    {}", command(*job));
@@ -176,7 +176,7 @@ mod tests {
             "slowest tests:\n\
              \x20   3.0 s  onrush-serve --lib b::two\n\
              \x20   1.0 s  onrush-serve --lib a::one\n\
-             failed tests; each of these commands runs one alone:\n\
+             failed tests; commands to run each alone:\n\
              \x20   cargo test --package onrush-serve --lib -- --exact a::one\n\
              1 passed, 1 failed in 4 s\n"
         );

@@ -119,7 +119,7 @@ pub(crate) fn check_names(suites: &[Suite], others: &[(&str, &str)]) -> anyhow::
         let is_used = suites.any(|suite| suite.tests.iter().any(|it| it.name.starts_with(start)));
         ensure!(
             is_used,
-            "a list in xtask/src/test has {title} {start:?}, and no test has this name: follow its tests"
+            "a list in xtask/src/test has {title} {start:?}, but no test name starts with it: update the list"
         );
     }
     Ok(())
@@ -208,7 +208,7 @@ pub(crate) fn build() -> anyhow::Result<Build> {
         build.warnings += usize::from(is_warning(&message));
     }
     if !running.wait().context("waiting for cargo")?.success() {
-        bail!("the tests do not build");
+        bail!("building the tests failed");
     }
     for suite in &mut build.suites {
         suite.list()?;

@@ -39,7 +39,7 @@ fn compared(syntax: &Syntax, stated: &[(&str, usize)]) -> Vec<Problem> {
             problems.push(Problem::new(
                 OWN_PATH,
                 1,
-                format!("{name}: {limit} is stated, but its largest circle has {size} files: lower the number"),
+                format!("{name}: the limit is {limit}, but its largest circle has {size} files: lower the number"),
             ));
         }
     }
@@ -221,7 +221,7 @@ mod tests {
             &files,
             3,
             &[
-                "xtask/src/tidy/circles.rs:1: http: 3 is stated, but its largest circle has 2 files: lower the number",
+                "xtask/src/tidy/circles.rs:1: http: the limit is 3, but its largest circle has 2 files: lower the number",
             ],
         );
     }

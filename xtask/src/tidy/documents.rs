@@ -17,13 +17,9 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
                 continue;
             }
             let broken = targets(line).filter(|target| !leads_somewhere(target, path, tree));
-            problems.extend(broken.map(|target| {
-                Problem::new(
-                    path,
-                    at + 1,
-                    format!("nothing is at the link's end: {target}"),
-                )
-            }));
+            problems.extend(
+                broken.map(|target| Problem::new(path, at + 1, format!("broken link: {target}"))),
+            );
         }
     }
     problems
@@ -41,7 +37,7 @@ fn table(path: &str, text: &str, tree: &Tree) -> Option<Problem> {
         Problem::new(
             path,
             same + 1,
-            "this table is not what the run wrote: cargo xtask tables",
+            "the table differs from the run: run cargo xtask tables",
         )
     })
 }

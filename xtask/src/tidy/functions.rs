@@ -79,7 +79,7 @@ impl<'tree> Functions<'tree> {
             Problem::new(
                 path,
                 *line,
-                format!("{name} has {lines} lines: a function ends at {LINES_MAX}"),
+                format!("{name} has {lines} lines (limit {LINES_MAX})"),
             )
         });
         let stale = exceptions
@@ -112,7 +112,7 @@ impl<'tree> Functions<'tree> {
             if parameters.len() > limit {
                 problems.extend(parameters.iter().map(|(path, line, parameter)| {
                     let said = format!(
-                        "{parameter} is a boolean parameter, and {name} has {} where {limit} may be: an enum has names",
+                        "{parameter} is a boolean parameter, and {name} has {} of them (limit {limit}): use an enum",
                         parameters.len()
                     );
                     Problem::new(path, *line, said)
@@ -123,7 +123,7 @@ impl<'tree> Functions<'tree> {
             let count = found.get(name).map_or(0, Vec::len);
             if count < *limit {
                 let said = format!(
-                    "{name}: {limit} boolean parameters are stated, but it has {count}: lower the number"
+                    "{name}: the limit is {limit} boolean parameters, but it has {count}: lower the number"
                 );
                 problems.push(Problem::new(OWN_PATH, 1, said));
             }
@@ -245,7 +245,7 @@ mod tests {
         let whole =
             |lines: usize| format!("/// Why.\nfn f(\n) {{\n{}}}\n", "x();\n".repeat(lines - 3));
         check(&whole(70), &[], 0, &[]);
-        let long = ["crates/http/src/lib.rs:2: f has 71 lines: a function ends at 70"];
+        let long = ["crates/http/src/lib.rs:2: f has 71 lines (limit 70)"];
         check(&whole(71), &[], 0, &long);
         check(&whole(71), &known, 0, &[]);
         check(
@@ -274,7 +274,7 @@ mod tests {
     fn boolean_parameters_are_problems() {
         let says = |line: usize| {
             format!(
-                "crates/http/src/lib.rs:{line}: f(is) is a boolean parameter, and http has 1 where 0 may be: an enum has names"
+                "crates/http/src/lib.rs:{line}: f(is) is a boolean parameter, and http has 1 of them (limit 0): use an enum"
             )
         };
         for text in [
@@ -308,7 +308,7 @@ mod tests {
             &[],
             2,
             &[
-                "xtask/src/tidy/functions.rs:1: http: 2 boolean parameters are stated, but it has 1: lower the number",
+                "xtask/src/tidy/functions.rs:1: http: the limit is 2 boolean parameters, but it has 1: lower the number",
             ],
         );
     }

@@ -25,7 +25,7 @@ fn compared(tree: &Tree, syntax: &Syntax, stated: &[(&str, usize)]) -> Vec<Probl
         let limit = of_file.map_or(LINES_MAX, |(_, limit)| *limit);
         let lines = lines(tree, path);
         if lines > limit {
-            let said = format!("{lines} lines before its tests: it may have {limit}");
+            let said = format!("{lines} lines before its tests (limit {limit})");
             problems.push(Problem::new(path, 1, said));
         }
     }
@@ -36,7 +36,7 @@ fn compared(tree: &Tree, syntax: &Syntax, stated: &[(&str, usize)]) -> Vec<Probl
             lines if lines < *limit => "lower the number",
             _ => continue,
         };
-        let said = format!("{path} is stated with {limit} lines and has {lines}: {what_to_do}");
+        let said = format!("{path} has a limit of {limit} lines and {lines} lines: {what_to_do}");
         problems.push(Problem::new(OWN_PATH, 1, said));
     }
     problems
@@ -72,7 +72,7 @@ mod tests {
         check(
             &lines(401),
             None,
-            &["crates/http/src/lib.rs:1: 401 lines before its tests: it may have 400"],
+            &["crates/http/src/lib.rs:1: 401 lines before its tests (limit 400)"],
         );
         let with_tests = format!("{}#[cfg(test)]\nmod tests {{\n{}}}", lines(400), lines(9));
         check(&with_tests, None, &[]);
@@ -80,7 +80,7 @@ mod tests {
         check(
             &with_support,
             None,
-            &["crates/http/src/lib.rs:1: 401 lines before its tests: it may have 400"],
+            &["crates/http/src/lib.rs:1: 401 lines before its tests (limit 400)"],
         );
     }
 
@@ -91,20 +91,20 @@ mod tests {
         check(
             &lines(501),
             Some(500),
-            &["crates/http/src/lib.rs:1: 501 lines before its tests: it may have 500"],
+            &["crates/http/src/lib.rs:1: 501 lines before its tests (limit 500)"],
         );
         check(
             &lines(499),
             Some(500),
             &[
-                "xtask/src/tidy/lengths.rs:1: crates/http/src/lib.rs is stated with 500 lines and has 499: lower the number",
+                "xtask/src/tidy/lengths.rs:1: crates/http/src/lib.rs has a limit of 500 lines and 499 lines: lower the number",
             ],
         );
         check(
             &lines(400),
             Some(500),
             &[
-                "xtask/src/tidy/lengths.rs:1: crates/http/src/lib.rs is stated with 500 lines and has 400: remove it",
+                "xtask/src/tidy/lengths.rs:1: crates/http/src/lib.rs has a limit of 500 lines and 400 lines: remove it",
             ],
         );
     }

@@ -65,14 +65,14 @@ impl Source<'_> {
         for name in names.filter(|name| EMPTY_NAMES.contains(name)) {
             problems.push(self.problem(
                 1,
-                format!("{name:?} says nothing of what is inside: a file is one noun"),
+                format!("{name:?} does not describe the content: name the file with one noun"),
             ));
         }
     }
 
     fn check_first_line(&self, problems: &mut Vec<Problem>) {
         if !self.text.starts_with("//! ") {
-            problems.push(self.problem(1, "line 1 is not `//! ` and what the file is for"));
+            problems.push(self.problem(1, "line 1 is not `//! ` with the purpose of the file"));
         }
     }
 
@@ -89,10 +89,10 @@ impl Source<'_> {
             && !self.path.starts_with("fuzz/")
             && !self.code.contains("#![forbid(unsafe_code)]")
         {
-            problems.push(self.problem(1, "the crate does not say #![forbid(unsafe_code)]"));
+            problems.push(self.problem(1, "missing #![forbid(unsafe_code)]"));
         }
         for line in self.lines_with_word("unsafe") {
-            problems.push(self.problem(line, "unsafe outside the engine"));
+            problems.push(self.problem(line, "unsafe code outside the engine"));
         }
     }
 
@@ -120,13 +120,12 @@ impl Source<'_> {
         for word in LOOSE_ENDS {
             let lines = lines_with(self.text, word);
             problems.extend(
-                lines.map(|line| self.problem(line, format!("{word}: do it, or write an issue"))),
+                lines.map(|line| self.problem(line, format!("{word}: do it, or open an issue"))),
             );
         }
         for word in LOOSE_CODE {
             let lines = lines_with(&self.code, word);
-            problems
-                .extend(lines.map(|line| self.problem(line, format!("{word}…) is not to stay"))));
+            problems.extend(lines.map(|line| self.problem(line, format!("{word}…): remove it"))));
         }
     }
 
@@ -142,8 +141,9 @@ impl Source<'_> {
                 .strip_prefix("pub")
                 .map_or(line, |rest| rest.trim_start_matches("(crate)").trim_start());
             if words.starts_with("const ") && !words.starts_with("const fn") && !has_reason {
-                problems
-                    .push(self.problem(at + 1, "a limit without a comment above it that says why"));
+                problems.push(
+                    self.problem(at + 1, "a limit without a comment above it with the reason"),
+                );
             }
             has_reason = line.starts_with("//") || (has_reason && line.starts_with("#["));
         }
@@ -209,7 +209,7 @@ mod tests {
         let expected = Problem::new(
             "crates/http/src/a.rs",
             1,
-            "line 1 is not `//! ` and what the file is for",
+            "line 1 is not `//! ` with the purpose of the file",
         );
         assert_eq!(problems(&tree), [expected]);
     }
@@ -219,12 +219,12 @@ mod tests {
         check(
             "crates/http/src/utils.rs",
             "",
-            &["1: \"utils\" says nothing of what is inside: a file is one noun"],
+            &["1: \"utils\" does not describe the content: name the file with one noun"],
         );
         check(
             "tests/common/mod.rs",
             "",
-            &["1: \"common\" says nothing of what is inside: a file is one noun"],
+            &["1: \"common\" does not describe the content: name the file with one noun"],
         );
         check("crates/http/src/utilisation.rs", "", &[]);
     }
@@ -235,7 +235,7 @@ mod tests {
         check(
             "crates/http/src/a.rs",
             "unsafe { x() }",
-            &["2: unsafe outside the engine"],
+            &["2: unsafe code outside the engine"],
         );
         check(
             "crates/http/src/a.rs",
@@ -245,13 +245,13 @@ mod tests {
         check(
             "crates/http/src/lib.rs",
             "",
-            &["1: the crate does not say #![forbid(unsafe_code)]"],
+            &["1: missing #![forbid(unsafe_code)]"],
         );
         check("crates/http/src/lib.rs", "#![forbid(unsafe_code)]", &[]);
         check(
             "crates/http/src/lib.rs",
             "// #![forbid(unsafe_code)]",
-            &["1: the crate does not say #![forbid(unsafe_code)]"],
+            &["1: missing #![forbid(unsafe_code)]"],
         );
     }
 
@@ -284,14 +284,14 @@ mod tests {
         check(
             "tests/a.rs",
             &format!("// {first}"),
-            &[&format!("2: {first}: do it, or write an issue")],
+            &[&format!("2: {first}: do it, or open an issue")],
         );
         check(
             "tests/a.rs",
             &format!("// {second}: x"),
-            &[&format!("2: {second}: do it, or write an issue")],
+            &[&format!("2: {second}: do it, or open an issue")],
         );
-        check("tests/a.rs", "dbg!(x);", &["2: dbg!(…) is not to stay"]);
+        check("tests/a.rs", "dbg!(x);", &["2: dbg!(…): remove it"]);
         check("tests/a.rs", "// dbg!(x);", &[]);
     }
 
@@ -302,7 +302,7 @@ mod tests {
         check(
             "crates/http/src/limits.rs",
             limits,
-            &["5: a limit without a comment above it that says why"],
+            &["5: a limit without a comment above it with the reason"],
         );
         check("crates/http/src/other.rs", limits, &[]);
     }

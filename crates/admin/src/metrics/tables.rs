@@ -239,7 +239,7 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
     Row {
         name: "queue_seconds",
         kind: Histogram,
-        help: "Time that requests waited for capacity of a server, including those that timed out; without requests that did not wait.",
+        help: "Time that requests waited for capacity of a server, including requests that timed out; requests that did not wait are not counted.",
         read: |traffic| durations(&traffic.effort.queued),
     },
     Row {

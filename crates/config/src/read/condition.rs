@@ -161,7 +161,7 @@ fn named<'l>(
 
 fn speaks_another(text: &Spanned<String>, listen: &Listen) -> String {
     format!(
-        "listener {:?} speaks {} and has no routes: expected one that speaks http",
+        "listener {:?} uses protocol {} and has no routes: expected a listener with protocol http",
         text.get_ref(),
         listen.protocol
     )

@@ -180,7 +180,7 @@ fn everything_wrong_is_named() {
         (
             "[[listen]]\naddress = \"127.0.0.1:7\"\nname = \"bin\"\nprotocol = \"sink\"\n[[listen]]\naddress = \":80\"\n[[route]]\nlistener = \"bin\"\nsynthetic = true",
             &[
-                "8:12: listener \"bin\" speaks sink and has no routes: expected one that speaks http",
+                "8:12: listener \"bin\" uses protocol sink and has no routes: expected a listener with protocol http",
             ],
         ),
     ]);

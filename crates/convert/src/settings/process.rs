@@ -6,7 +6,7 @@ use onrush_config::value::parse_run_as;
 use crate::document::{Section, Value};
 
 /// Explains a result without `[process] user`.
-pub(crate) const KEEPS_RIGHTS: &str = "without [process] user the server keeps the privileges with which it is started, even those of root";
+pub(crate) const KEEPS_RIGHTS: &str = "without [process] user the server keeps the privileges with which it is started, even if it is root";
 
 /// Why a user cannot be written into `[process]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

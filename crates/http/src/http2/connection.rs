@@ -71,7 +71,7 @@ pub struct Connection {
 
 const _: () = assert!(
     size_of::<Connection>() <= 1024,
-    "an idle connection has 4 KiB in all, of which tables and what the user adds take most"
+    "the budget of an idle connection is 4 KiB, mostly for tables and the data of the user"
 );
 
 #[derive(Clone, Copy, PartialEq, Eq)]

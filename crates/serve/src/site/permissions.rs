@@ -140,7 +140,7 @@ fn of_sockets(plan: &Plan, who: &str, managed: &[PathBuf], denied: &mut Denied) 
         Admin::Unix(path) if is_denied(directory_of(path), WRITE_INTO) => {
             let shown = path.display();
             warn(format!(
-                "{who} may not write to the directory of [admin] unix:{shown}: there will be no admin interface after an upgrade; use a directory of that user"
+                "{who} may not write to the directory of [admin] unix:{shown}: the admin interface cannot be opened after an upgrade; use a directory of that user"
             ));
         }
         Admin::Tcp { token_file, .. } if is_denied(token_file, Access::READ_OK) => {

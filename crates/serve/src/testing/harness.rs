@@ -214,7 +214,10 @@ where
     let cut_off = core.run();
     assert!(finished.get(), "the test came to its end");
     let lent = core.pool().in_use();
-    assert!(lent <= lent_max, "{lent} buffers are in nobody's hands");
+    assert!(
+        lent <= lent_max,
+        "{lent} buffers were not returned (limit {lent_max})"
+    );
     cut_off
 }
 
@@ -484,7 +487,7 @@ impl Peer {
             let count = self.receive().await;
             assert!(
                 matches!(count, Ok(1..)),
-                "{count:?} instead of {:?} behind {:?}",
+                "{count:?} instead of {:?} after {:?}",
                 end.escape_ascii().to_string(),
                 received.escape_ascii().to_string()
             );

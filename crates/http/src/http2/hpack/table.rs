@@ -170,7 +170,7 @@ impl Table {
     fn evict(&mut self, bytes_max: u32) {
         while self.size > bytes_max {
             let oldest = self.entries.pop_back();
-            self.size -= oldest.expect("the sizes are those of the entries").size();
+            self.size -= oldest.expect("`size` is the sum of the entries").size();
         }
         if self.entries.is_empty() {
             self.end = 0;

@@ -64,7 +64,7 @@ impl Users {
         let Some(decoy) = hashes.values().next().cloned() else {
             let file = plan.file.as_deref().unwrap_or(Path::new(""));
             return Err(vec![format!(
-                "{}: contains no user: expected lines such as those of \"htpasswd -nB NAME\"",
+                "{}: contains no user: expected lines such as the output of \"htpasswd -nB NAME\"",
                 file.display()
             )]);
         };

@@ -170,7 +170,9 @@ impl<'b> Fields<'b> {
     pub(crate) fn into_writer(self) -> HeadWriter<'b> {
         match self.to {
             To::Http1(writer, _) => writer,
-            To::Http2(..) | To::Pairs(_) => unreachable!("they are no lines"),
+            To::Http2(..) | To::Pairs(_) => {
+                unreachable!("HTTP/2 and pairs have no writer of lines")
+            }
         }
     }
 }

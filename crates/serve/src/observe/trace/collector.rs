@@ -129,7 +129,7 @@ impl Collector {
                 (addresses.collect(), host.clone())
             }
             ServerAddress::Srv(_) | ServerAddress::Unix(_) => {
-                return Err("it is no host".to_owned());
+                return Err("not a host name or IP address".to_owned());
             }
         };
         let mut why = "its name has no address".to_owned();

@@ -176,7 +176,10 @@ impl Queues {
             let now = comes as u64;
             while let Some(&Reverse((at, server))) = done.peek().filter(|done| done.0.0 <= now) {
                 done.pop();
-                let latency = at - queues[server].pop_front().expect("somebody was served");
+                let latency = at
+                    - queues[server]
+                        .pop_front()
+                        .expect("the server had this request");
                 outcome.latencies.push(latency);
                 let at = Instant::from_nanoseconds(at);
                 ewmas[server].observe(Duration::from_nanos(latency), at, decay);

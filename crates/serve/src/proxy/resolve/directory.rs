@@ -247,7 +247,7 @@ fn resolver(setting: &NameServers) -> TokioResolver {
     *builder.options_mut() = options;
     builder
         .build()
-        .expect("only what is left out of it (TLS) can fail")
+        .expect("only TLS settings can fail, and there are none")
 }
 
 /// The settings of resolv.conf(5); without the file, a name server on this machine, as resolv.conf(5) specifies.
