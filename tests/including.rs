@@ -83,7 +83,7 @@ fn a_check_names_the_file_of_each_mistake() {
     );
     let said = place.check();
     let expected = format!(
-        "{}:4:18: cannot serve the directory {}: there is none\n",
+        "{}:4:18: cannot serve the directory {}: it does not exist\n",
         place.shown("conf.d/b.toml"),
         place.shown("conf.d/none")
     );

@@ -164,7 +164,7 @@ fn invalid_content_is_refused() {
     for (arguments, part) in [
         (
             &["/nonexistent"][..],
-            "the directory /nonexistent: there is none",
+            "the directory /nonexistent: it does not exist",
         ),
         (&["/etc/passwd"], "the directory /etc/passwd: it is a file"),
         (&["--forward", "http://h:80/path"], "has a path"),
@@ -322,7 +322,7 @@ fn configured_files_are_checked_at_start() {
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert_eq!(finished.out, "", "{finished:?}");
         let missing =
-            format!("{path}:3:18: cannot serve the directory {place}/nowhere: there is none");
+            format!("{path}:3:18: cannot serve the directory {place}/nowhere: it does not exist");
         assert!(finished.err.contains(&missing), "{finished:?}");
         let malformed =
             format!("{path}:5:23: {place}/htpasswd:2: ali: this is not a password hash");

@@ -97,7 +97,7 @@ fn ask_within(
             })
         }
         _ => Err(io::Error::other(
-            "the peer does not speak HTTP, or closed the connection before its response was complete",
+            "the peer does not use HTTP, or closed the connection before its response was complete",
         )),
     }
 }

@@ -270,7 +270,7 @@ fn parse_server_at(authority: &str, text: &str) -> Result<ServerAddress, Invalid
 fn check_server_port(port: u16, text: &str) -> Result<(), Invalid> {
     if port == 0 {
         return Err(Invalid::new(format!(
-            "server {text:?} has port 0, which nothing listens on: expected {}",
+            "server {text:?} has port 0, which cannot be connected to: expected {}",
             limits::PORTS
         )));
     }
@@ -436,11 +436,11 @@ mod tests {
             ),
             (
                 "10.0.0.1:0",
-                "error: server \"10.0.0.1:0\" has port 0, which nothing listens on: expected 1 to 65535",
+                "error: server \"10.0.0.1:0\" has port 0, which cannot be connected to: expected 1 to 65535",
             ),
             (
                 "app:0",
-                "error: server \"app:0\" has port 0, which nothing listens on: expected 1 to 65535",
+                "error: server \"app:0\" has port 0, which cannot be connected to: expected 1 to 65535",
             ),
             ("app:http", &not("app:http")),
             (

@@ -179,7 +179,7 @@ fn missing_directory_fails_reload() {
     ));
     std::fs::remove_dir(&files).expect("it is there");
     let error = server.apply(other).expect_err("the directory is gone");
-    assert!(error.to_string().contains("there is none"), "{error}");
+    assert!(error.to_string().contains("it does not exist"), "{error}");
     assert_eq!(Client::new(address).get("/"), "one");
     let done = server.apply(checked(&text.replace("one", "two")));
     assert!(

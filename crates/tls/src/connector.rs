@@ -233,13 +233,13 @@ fn check_offer(setup: &ClientSetup) -> Result<(), String> {
         let of_versions = Cipher::ALL.iter().filter(|cipher| is_spoken(cipher));
         let names: Vec<&str> = of_versions.map(|cipher| cipher.name()).collect();
         return Err(format!(
-            "none of the cipher suites belongs to the versions of TLS that are offered: those have {}",
+            "no cipher suite belongs to an offered version of TLS: expected some of {}",
             names.join(", ")
         ));
     }
     if !versions.contains(&Version::Tls13) && setup.groups[..] == [Group::X25519MlKem768] {
         return Err(format!(
-            "{} is a group of TLS 1.3, and TLS 1.2 alone is offered: add another one, such as {}",
+            "{} is a group of TLS 1.3, but only TLS 1.2 is offered: add another group, such as {}",
             Group::X25519MlKem768.name(),
             Group::X25519.name()
         ));

@@ -81,9 +81,9 @@ fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         rustls::Error::NoApplicationProtocol => {
             f.write_str("the client offers no supported protocol (ALPN), such as HTTP/1.1")
         }
-        rustls::Error::DecryptError => f.write_str(
-            "a record cannot be decrypted, or a client sends more early data than is skipped",
-        ),
+        rustls::Error::DecryptError => {
+            f.write_str("a record cannot be decrypted, or a client sends too much early data")
+        }
         rustls::Error::InvalidMessage(_) => {
             f.write_str("the received bytes are not a TLS handshake")
         }

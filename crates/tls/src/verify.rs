@@ -183,12 +183,12 @@ fn refusal(
         }
         CertificateError::Other(other) if other.to_string().contains("UnsupportedCertVersion") => {
             format!(
-                "a certificate above that of {subject} is not of X.509 version 3, and not taken"
+                "a certificate above that of {subject} is not of X.509 version 3, which is required"
             )
         }
         // webpki has no separate error for the size of a key.
         CertificateError::BadSignature => format!(
-            "a certificate above that of {subject} has not signed what it should have, or with a key that is not taken: RSA of {} to {} bits are",
+            "a certificate above that of {subject} has a wrong signature on the next one, or an unsupported key: supported are RSA keys of {} to {} bits",
             RSA_BITS_TAKEN.start(),
             RSA_BITS_TAKEN.end()
         ),

@@ -295,7 +295,7 @@ fn read_certificate(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> O
     if text.is_some_and(|text| text.get_ref() == "self-signed") {
         section.refuse(
             &["key"],
-            "is made together with a self-signed certificate: leave it out",
+            "is generated together with a self-signed certificate: remove it",
             findings,
         );
         let reason = "does not apply to a self-signed certificate, which has no OCSP responder";

@@ -239,7 +239,7 @@ const BAD: &Sentences = &[
     ),
     (
         "[[listen]]\naddress = \":443\"\ntls = { certificate = \"self-signed\", key = \"a.key\" }",
-        &["3:38: key is made together with a self-signed certificate: leave it out"],
+        &["3:38: key is generated together with a self-signed certificate: remove it"],
     ),
     (
         "[[listen]]\naddress = \":443\"\ntls = { certificates = [{ certificate = \"a\", key = \"b\" }, { certificate = \"a\", key = \"b\" }, 1] }",

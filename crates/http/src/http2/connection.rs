@@ -323,11 +323,11 @@ impl Connection {
 }
 
 /// Frame on an idle stream (RFC 9113 5.1).
-const FRAME_OF_IDLE: ConnectionError = ConnectionError::protocol("frame of a stream that is idle");
+const FRAME_OF_IDLE: ConnectionError = ConnectionError::protocol("frame on an idle stream");
 
 /// Frame on a stream that the peer has ended.
 const STREAM_CLOSED: StreamError =
-    StreamError::new(Code::STREAM_CLOSED, "frame of a stream that has ended");
+    StreamError::new(Code::STREAM_CLOSED, "frame on a closed stream");
 
 #[cfg(test)]
 mod tests;

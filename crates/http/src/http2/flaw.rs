@@ -28,7 +28,7 @@ impl FieldError {
             FieldError::Name => "malformed field name",
             FieldError::Value => "a control byte in a field value",
             FieldError::Edge => "white space at the end of a pseudo-field",
-            FieldError::ConnectionSpecific => "a field that HTTP/2 connections do not have",
+            FieldError::ConnectionSpecific => "a connection-specific field, which HTTP/2 forbids",
             FieldError::Te => "TE with a value other than trailers",
         }
     }

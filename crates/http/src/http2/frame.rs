@@ -181,7 +181,7 @@ impl Head {
     fn check_stream(&self) -> Result<(), ConnectionError> {
         match self.stream {
             0 => Err(ConnectionError::protocol(
-                "frame of a stream on the connection",
+                "frame of a stream with stream id 0",
             )),
             _ => Ok(()),
         }
@@ -192,7 +192,7 @@ impl Head {
         match self.stream {
             0 => Ok(()),
             _ => Err(ConnectionError::protocol(
-                "frame of the connection on a stream",
+                "frame of the connection with a stream id",
             )),
         }
     }
@@ -201,9 +201,7 @@ impl Head {
     fn check_length(&self, length: u32) -> Result<(), ConnectionError> {
         match self.length == length {
             true => Ok(()),
-            false => Err(ConnectionError::size(
-                "frame with another length than its type has",
-            )),
+            false => Err(ConnectionError::size("wrong length for this type of frame")),
         }
     }
 
@@ -211,7 +209,7 @@ impl Head {
     fn check_length_min(&self, length: u32) -> Result<(), ConnectionError> {
         match self.length >= length {
             true => Ok(()),
-            false => Err(ConnectionError::size("frame shorter than its type")),
+            false => Err(ConnectionError::size("frame too short for its type")),
         }
     }
 
@@ -222,7 +220,7 @@ impl Head {
                 "acknowledgement of settings with a payload",
             )),
             (false, length) if length.is_multiple_of(6) => Ok(()),
-            (false, _) => Err(ConnectionError::size("settings that are cut off")),
+            (false, _) => Err(ConnectionError::size("truncated SETTINGS frame")),
         }
     }
 }

@@ -129,9 +129,9 @@ fn note_length(length: &mut Option<u64>, value: &[u8]) -> Result<(), Rejection> 
 #[inline]
 fn announced(length: Option<u64>, follows: Follows) -> Result<Framing, Rejection> {
     match (length, follows) {
-        (Some(1..), Follows::Nothing) => Err(Rejection::Malformed(
-            "a Content-Length, and no body follows",
-        )),
+        (Some(1..), Follows::Nothing) => {
+            Err(Rejection::Malformed("a Content-Length without a body"))
+        }
         (Some(length), Follows::More | Follows::Nothing) => Ok(Framing::Length(length)),
         (None, Follows::Nothing) => Ok(Framing::None),
         (None, Follows::More) => Ok(Framing::Chunked),

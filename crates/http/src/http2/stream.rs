@@ -112,7 +112,7 @@ pub(crate) struct Slot {
 
 const _: () = assert!(
     size_of::<Slot>() <= 64,
-    "an idle stream has 512 bytes in all, which are the user's for the most part"
+    "the budget of an idle stream is 512 bytes, mostly for the data of the user"
 );
 
 impl Slot {

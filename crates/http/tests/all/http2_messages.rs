@@ -202,7 +202,7 @@ fn what_is_no_request_ends_its_stream() {
         ),
         (
             &format!("{GET}connection: close\n"),
-            "a field that HTTP/2 connections do not have",
+            "a connection-specific field, which HTTP/2 forbids",
         ),
         (
             &format!("{GET}te: gzip\n"),
@@ -216,9 +216,7 @@ fn what_is_no_request_ends_its_stream() {
     let found = outcome(&format!("{GET}content-length: 1\n"), Follows::Nothing);
     assert_eq!(
         found,
-        Err(Rejection::Malformed(
-            "a Content-Length, and no body follows"
-        ))
+        Err(Rejection::Malformed("a Content-Length without a body"))
     );
     let extended =
         section(":method: CONNECT\n:protocol: p\n:scheme: http\n:path: /\n:authority: h\n");
@@ -449,7 +447,7 @@ fn a_response_is_the_head_that_http1_would_have() {
             ":status: 200\ncontent-length: 5\n",
             Method::Get,
             Nothing,
-            malformed("a Content-Length, and no body follows"),
+            malformed("a Content-Length without a body"),
         ),
         (
             ":status: 099\n",
@@ -492,7 +490,7 @@ fn a_response_is_the_head_that_http1_would_have() {
             ":status: 200\nupgrade: a\n",
             Method::Get,
             More,
-            malformed("a field that HTTP/2 connections do not have"),
+            malformed("a connection-specific field, which HTTP/2 forbids"),
         ),
         (&many, Method::Get, More, refused("too many header fields")),
         (

@@ -322,10 +322,10 @@ fn look_at_file(path: &FilePath) -> Result<(), String> {
     let shown = path.display();
     match File::open(path) {
         Ok(file) if file.metadata().kind == FileKind::Regular => Ok(()),
-        Ok(_) => Err(format!("cannot serve the file {shown}: it is none")),
+        Ok(_) => Err(format!("cannot serve the file {shown}: it is not a file")),
         Err(error) => Err(match error.kind {
             Kind::Os(onrush_engine::Errno::NOENT) => {
-                format!("cannot serve the file {shown}: there is none")
+                format!("cannot serve the file {shown}: it does not exist")
             }
             Kind::Os(onrush_engine::Errno::ACCESS) => {
                 format!("cannot serve the file {shown}: permission denied")
@@ -338,7 +338,7 @@ fn look_at_file(path: &FilePath) -> Result<(), String> {
 /// The message for a directory that cannot be opened.
 pub(crate) fn cannot_serve(path: &str, error: &Error) -> String {
     let why = match error.kind {
-        Kind::Os(onrush_engine::Errno::NOENT) => "there is none",
+        Kind::Os(onrush_engine::Errno::NOENT) => "it does not exist",
         Kind::Os(onrush_engine::Errno::NOTDIR) => "it is a file",
         Kind::Os(onrush_engine::Errno::ACCESS) => "permission denied",
         _ => return format!("cannot serve the directory {path}: {error}"),

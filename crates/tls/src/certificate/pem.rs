@@ -80,7 +80,7 @@ pub(crate) fn why_not_marked(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// Supported keys, and the command that generates one.
-const SUPPORTED_KEYS: &str = "taken are RSA of 2048 to 8192 bits (rsaEncryption), ECDSA on P-256, P-384 and P-521, and Ed25519; make another, with its certificate: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE.key";
+const SUPPORTED_KEYS: &str = "supported are RSA of 2048 to 8192 bits (rsaEncryption), ECDSA on P-256, P-384 and P-521, and Ed25519; create another key and a certificate for it: openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out FILE.key";
 
 /// Error for an unusable private key in DER of any of its three formats: its kind and size, and the supported ones.
 pub(crate) fn explain_key(der: &[u8], trouble: &str) -> String {
@@ -95,7 +95,7 @@ pub(crate) fn why_not_version(version: u32) -> Option<String> {
     // Encoded from 0 (RFC 5280 4.1.2.1).
     (version != 2).then(|| {
         format!(
-            "the certificate is of X.509 version {}, which has no names of hosts and is not taken: expected version 3, such as openssl req -x509 -addext subjectAltName=DNS:NAME makes",
+            "the certificate is of X.509 version {}, which has no host names and is not supported: expected version 3, such as the output of openssl req -x509 -addext subjectAltName=DNS:NAME",
             version + 1
         )
     })
@@ -302,12 +302,13 @@ mod tests {
             let said = explain_key(&der, "x");
             let kind = format!("the key is of the kind {expected}");
             assert!(
-                said.starts_with(&kind) && said.contains("taken are RSA of 2048"),
+                said.starts_with(&kind) && said.contains("supported are RSA of 2048"),
                 "{words}: {said}"
             );
         }
         assert!(
-            explain_key(b"\x30\x00", "why").starts_with("the key cannot be used (why): taken are")
+            explain_key(b"\x30\x00", "why")
+                .starts_with("the key cannot be used (why): supported are")
         );
     }
 

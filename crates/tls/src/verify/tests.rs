@@ -57,7 +57,7 @@ fn old_x509_version_is_named() {
     let said = refusal(&error, &small, std::slice::from_ref(&old), None);
     assert_eq!(
         said,
-        "a certificate above that of CN=small is not of X.509 version 3, and not taken"
+        "a certificate above that of CN=small is not of X.509 version 3, which is required"
     );
 }
 

@@ -212,7 +212,7 @@ impl Connection {
         if self.gone.has_ended(id) {
             return Err(ConnectionError::new(
                 Code::STREAM_CLOSED,
-                "a field block of a stream that has ended",
+                "a field block on a closed stream",
             ));
         }
         Err(ConnectionError::protocol(

@@ -134,7 +134,9 @@ impl Connection {
         let increment = read_window_update(payload);
         self.guard.window(increment)?;
         if increment == 0 {
-            return Err(ConnectionError::protocol("WINDOW_UPDATE by nothing"));
+            return Err(ConnectionError::protocol(
+                "WINDOW_UPDATE with an increment of 0",
+            ));
         }
         match self.sending.change(increment.into()) {
             Ok(Change::Opened) => Ok(EventKind::Window(None)),
@@ -159,7 +161,7 @@ impl Connection {
             };
         };
         if increment == 0 {
-            let error = StreamError::protocol("WINDOW_UPDATE by nothing");
+            let error = StreamError::protocol("WINDOW_UPDATE with an increment of 0");
             return self.fail_stream(stream, error, out);
         }
         let slot = self.streams.get_mut(stream);

@@ -148,7 +148,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<EventKind, ConnectionError> {
         if self.is_idle(head.stream) {
-            return Err(ConnectionError::protocol("data of a stream that is idle"));
+            return Err(ConnectionError::protocol("data on an idle stream"));
         }
         self.guard.late(head.length.into())?;
         self.discard(head.length, out);

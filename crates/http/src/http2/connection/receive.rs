@@ -125,8 +125,12 @@ impl Connection {
         match head.kind {
             Kind::Headers => self.headers(head, input, out),
             Kind::Data => self.data_frame(head, input, out),
-            Kind::PushPromise => Err(ConnectionError::protocol("PUSH_PROMISE, which is off")),
-            Kind::Continuation => Err(ConnectionError::protocol("CONTINUATION of nothing")),
+            Kind::PushPromise => Err(ConnectionError::protocol(
+                "PUSH_PROMISE although server push is disabled",
+            )),
+            Kind::Continuation => Err(ConnectionError::protocol(
+                "CONTINUATION without a HEADERS frame before it",
+            )),
             Kind::Unknown => {
                 self.guard.chatter(Flood::Ignored)?;
                 self.skip(head.length);

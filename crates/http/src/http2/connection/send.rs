@@ -24,7 +24,7 @@ pub enum CannotOpen {
 impl std::fmt::Display for CannotOpen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            CannotOpen::Full => "as many streams are open as the server allows",
+            CannotOpen::Full => "the server allows no more concurrent streams",
             CannotOpen::GoingAway => "the connection takes no new streams",
             CannotOpen::Exhausted => "all stream ids of the connection are used",
         })
@@ -58,7 +58,7 @@ impl Connection {
         out: &mut Vec<u8>,
         fields: impl FnOnce(&mut Encoder, &mut Vec<u8>),
     ) -> Result<Stream, CannotOpen> {
-        assert_eq!(self.role, Role::Client, "servers open no streams");
+        assert_eq!(self.role, Role::Client, "servers cannot open streams");
         if self.last_opened.is_some() {
             return Err(CannotOpen::GoingAway);
         }

@@ -40,9 +40,7 @@ pub(crate) fn padded(
     let (before, behind) = (1 + before_content, u32::from(padding));
     match before + behind <= head.length {
         true => Ok(Some((before, behind))),
-        false => Err(ConnectionError::protocol(
-            "padding longer than what it pads",
-        )),
+        false => Err(ConnectionError::protocol("padding longer than the payload")),
     }
 }
 
@@ -79,7 +77,7 @@ pub(crate) fn priority(head: &Head, payload: &[u8]) -> Result<(), StreamError> {
     if head.length != 5 {
         return Err(StreamError::new(
             Code::FRAME_SIZE_ERROR,
-            "PRIORITY of another length than 5",
+            "PRIORITY frame with a length other than 5",
         ));
     }
     dependency(head.stream, payload)

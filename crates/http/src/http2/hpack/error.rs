@@ -30,9 +30,7 @@ impl Error {
             Error::IntegerTooLarge => "an integer in the header block is too large",
             Error::EndOfString => "a Huffman-coded string has the end-of-string symbol in it",
             Error::Padding => "a Huffman-coded string has wrong padding",
-            Error::SizeUpdateTooLarge => {
-                "the header table is to be larger than SETTINGS_HEADER_TABLE_SIZE"
-            }
+            Error::SizeUpdateTooLarge => "a header table size above SETTINGS_HEADER_TABLE_SIZE",
             Error::SizeUpdateTooLate => "the size of the header table changes after a field",
             Error::TooMuchWork => "far too many fields, or names copied from the table",
         }

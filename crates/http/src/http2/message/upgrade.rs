@@ -174,7 +174,7 @@ mod tests {
             (
                 EXTENDED.to_vec(),
                 &[("upgrade", "websocket")],
-                "a field that HTTP/2 connections do not have",
+                "a connection-specific field, which HTTP/2 forbids",
             ),
             (with_method("GET"), &[], "an unknown pseudo-field"),
         ];

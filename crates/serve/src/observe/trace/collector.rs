@@ -132,7 +132,7 @@ impl Collector {
                 return Err("not a host name or IP address".to_owned());
             }
         };
-        let mut why = "its name has no address".to_owned();
+        let mut why = "its host name has no address".to_owned();
         for address in addresses {
             let stream = Stream::connect(&self.core, &Address::Tcp(address), Some(until)).await;
             let stream = match stream {

@@ -243,7 +243,7 @@ impl Sender {
         if self.is_news(Trouble::Fails) {
             tracing::error!(
                 event = "traces_fail",
-                "{} does not accept spans; they are kept as far as the queue has room: {}",
+                "{} does not accept spans; they are kept while the queue has room: {}",
                 self.sink.name(),
                 refusal.why
             );

@@ -319,7 +319,7 @@ impl fmt::Display for Reason {
             }
             Reason::Slow { mean, median } => write!(
                 f,
-                "its mean latency is {mean:.1?}, that of the others {median:.1?}"
+                "its mean latency is {mean:.1?}, the median of all servers {median:.1?}"
             ),
         }
     }
@@ -502,7 +502,7 @@ mod tests {
 
     #[test]
     fn slow_server_is_ejected() {
-        let reason = "its mean latency is 50.0ms, that of the others 10.0ms".to_owned();
+        let reason = "its mean latency is 50.0ms, the median of all servers 10.0ms".to_owned();
         assert_eq!(slow(&[10, 12, 50, 9], 20), [(2, reason.clone())]);
         assert_eq!(slow(&[50, 10], 20), [(0, reason)]);
     }

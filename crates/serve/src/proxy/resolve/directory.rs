@@ -188,15 +188,15 @@ fn ttl(records: &[Record]) -> Duration {
 fn outcome_of(error: &NetError, what: &str) -> Outcome {
     match error {
         NetError::Dns(DnsError::NoRecordsFound(_)) if error.is_nx_domain() => {
-            Outcome::Negative("there is no such name".into())
+            Outcome::Negative("the name does not exist".into())
         }
         NetError::Dns(DnsError::NoRecordsFound(_)) => {
             Outcome::Negative(format!("the name has no {what}"))
         }
         NetError::Dns(DnsError::ResponseCode(code)) => {
-            Outcome::Failed(format!("the name server answers \"{code}\""))
+            Outcome::Failed(format!("the name server responds with \"{code}\""))
         }
-        NetError::Timeout => Outcome::Failed("no name server answers in time".into()),
+        NetError::Timeout => Outcome::Failed("no name server responds in time".into()),
         error => Outcome::Failed(error.to_string()),
     }
 }

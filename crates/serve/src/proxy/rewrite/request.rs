@@ -41,7 +41,10 @@ pub(crate) fn objection(
     context: RequestContext<'_>,
 ) -> Result<Option<Refusal>, onrush_engine::Error> {
     if via_count(head.headers, PSEUDONYM) > HOPS_MAX {
-        return Ok(Some(Refusal::new(508, "it has come by too often")));
+        return Ok(Some(Refusal::new(
+            508,
+            "it has passed through this proxy too often",
+        )));
     }
     let facts = VariableValues {
         about: &context,

@@ -217,7 +217,7 @@ fn data_behind_the_end_of_a_response_costs_its_request_where_that_is_not_whole()
         |outcome, _| {
             assert_eq!(outcome.failures(), [(Failure::Protocol, 6)]);
             assert_eq!(outcome.record.responses(), 0);
-            let reason = "frame of a stream that has ended";
+            let reason = "frame on a closed stream";
             assert_eq!(outcome.record.protocol_error, Some(reason));
         },
     );
