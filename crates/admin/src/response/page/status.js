@@ -1,4 +1,4 @@
-// Fills the status page from /v1/live and /v1/events. What a server says goes into the page as text, never as markup.
+// Fills the status page from /v1/live and /v1/events. Data of the server is inserted as text, never as markup.
 "use strict";
 const by = (id) => document.getElementById(id);
 const KEY = "onrush-token", HISTORY = 300, EVENTS = 200, BACKOFF_MAX = 30000;
@@ -19,7 +19,7 @@ const share = (s) => s == null ? "-" : `${(s * 100).toFixed(0)} %`;
 const plain = (s) => s == null ? "-" : String(s);
 const uptime = (s) => `${Math.floor(s / 86400)} d ${new Date(s % 86400 * 1000).toISOString().slice(11, 19)}`;
 
-// A column: its head, what stands in a row, how it is written. The first one named is sorted by at first.
+// A column: its heading, the value of a row, and its format. `sort` is the index of the column to sort by at first.
 const text = (head, of) => ({ head, of, show: plain, isText: true });
 const number = (head, of, show = amount) => ({ head, of, show });
 const figures = [number("req/s", (r) => r.rate), number("err/s", (r) => r.errors), number("p50", (r) => r.p50, time), number("p99", (r) => r.p99, time)];
@@ -50,7 +50,7 @@ function server(group, said, interval) {
 function rows(said) {
   const per = said.interval > 0 ? said.interval : 1;
   const cores = said.cores.map((c) => ({ ...c, rate: c.requests / per, connections: said.status.cores.find((o) => o.core === c.core)?.connections }));
-  for (const core of said.silent_cores) cores.push({ core: `${core} does not answer`, bad: true });
+  for (const core of said.silent_cores) cores.push({ core: `${core} not responding`, bad: true });
   const routes = said.routes.map((r) => traffic(r, "duration", per)).map((r) => ({ ...r, bad: r.errors > 0 }));
   const servers = said.groups.flatMap((g) => g.servers.map((s) => server(g, s, per)));
   const requests = said.requests.map((r) => ({ ...r, line: `${r.method} ${r.target}` }));
@@ -59,7 +59,7 @@ function rows(said) {
 function totals(said) {
   const all = said.listeners.map((l) => traffic(l, "duration", said.interval > 0 ? said.interval : 1));
   const sum = (of) => all.reduce((n, one) => n + of(one), 0);
-  // Percentiles of several listeners cannot be added: the worst is shown.
+  // Percentiles of several listeners cannot be added, so the highest is shown.
   const worst = (of) => all.map(of).filter((s) => s != null).reduce((a, b) => Math.max(a ?? b, b), null);
   return { rate: sum((t) => t.rate), errors: sum((t) => t.errors), bytes: sum((t) => t.bytes), p50: worst((t) => t.p50), p99: worst((t) => t.p99) };
 }
@@ -120,7 +120,7 @@ function redraw() {
   const top = Math.max(1, ...history);
   by("line").setAttribute("points", history.map((n, at) => `${HISTORY - history.length + at},${38 - n / top * 36}`).join(" "));
   for (const [name, all] of Object.entries(rows(moment))) draw(name, all);
-  by("more").textContent = moment.not_listed > 0 ? `${moment.not_listed} more are not listed` : "";
+  by("more").textContent = moment.not_listed > 0 ? `${moment.not_listed} more not listed` : "";
 }
 
 function heard(kind, data) {
@@ -143,9 +143,9 @@ async function follow(path, signal, begun) {
   if (token) headers.Authorization = `Bearer ${token}`;
   const response = await fetch(path, { headers, signal, cache: "no-store" });
   if (response.status === 401) throw "token";
-  if (!response.ok) throw new Error(`the server says ${response.status}`);
+  if (!response.ok) throw new Error(`the server responded with the status ${response.status}`);
   begun();
-  // All that are kept come again; another process has other ones.
+  // The stream begins with all stored events again, possibly of another process.
   if (path === "/v1/events") events.length = 0;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let kept = ""; ;) {
@@ -157,7 +157,7 @@ async function follow(path, signal, begun) {
     if (!paused) redraw();
   }
 }
-// Both streams until one of them ends; then again, after a pause that grows.
+// Reads both streams until one of them ends, and then again after a growing pause.
 async function run() {
   const own = ++running;
   for (let pause = 1000; own === running; pause = Math.min(pause * 2, BACKOFF_MAX)) {
@@ -168,14 +168,14 @@ async function run() {
     } catch (error) {
       if (own !== running) return;
       if (error === "token") { stop.abort(); return ask(); }
-      by("notice").textContent = `Not connected: ${error.message}. Trying again; what is shown is old.`;
+      by("notice").textContent = `Not connected: ${error.message}. Retrying; the data below is outdated.`;
     }
     stop.abort();
     await new Promise((wake) => setTimeout(wake, pause));
   }
 }
 function ask() {
-  by("notice").textContent = token ? "That token is wrong." : "This server asks for its token.";
+  by("notice").textContent = token ? "The token is wrong." : "This server requires a token.";
   sessionStorage.removeItem(KEY);
   token = null;
   by("ask").hidden = false;
@@ -185,7 +185,7 @@ by("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   const given = by("token").value.trim();
   by("token").value = "";
-  // What is no token cannot stand in a field of a request.
+  // Other characters are not valid in a header field.
   token = /^[\x21-\x7e]+$/.test(given) ? given : "-";
   sessionStorage.setItem(KEY, token);
   run();
