@@ -383,7 +383,7 @@ fn public_echo_needs_flag() {
         ),
         (
             &["serve", "--sink", "127.0.0.1:0", "--listen", ":80"],
-            "onrush serve: --listen and --tls are for HTTP: --echo and --sink have their own addresses, and a file says more (--config)\n",
+            "onrush serve: --listen and --tls are for HTTP: --echo and --sink have their own addresses; to combine them use a file (--config)\n",
         ),
         (
             &["serve", "--synthetic", "--public"],

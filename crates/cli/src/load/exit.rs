@@ -11,5 +11,5 @@ pub(super) const EXIT_ERRORS: u8 = 3;
 pub(super) const EXIT_THRESHOLD: u8 = 4;
 /// A search was ended early, or found no rate.
 pub(super) const EXIT_NOT_FOUND: u8 = 4;
-/// The figures of the run cannot be believed.
+/// The verdict on the run is INVALID.
 pub(super) const EXIT_INVALID: u8 = 5;

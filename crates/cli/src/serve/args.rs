@@ -186,11 +186,11 @@ fn far_ends(args: &Args) -> anyhow::Result<Vec<Listen>> {
     }
     if !args.listen.is_empty() || args.tls.is_some() {
         bail!(
-            "--listen and --tls are for HTTP: --echo and --sink have their own addresses, and a file says more (--config)"
+            "--listen and --tls are for HTTP: --echo and --sink have their own addresses; to combine them use a file (--config)"
         );
     }
     if let Some(twice) = first_repeated(all.iter().map(|listen| &listen.address)) {
-        bail!("{twice} is given twice to --echo and --sink");
+        bail!("--echo and --sink: {twice} is given twice");
     }
     Ok(all)
 }

@@ -129,7 +129,7 @@ fn describe_action(action: &Action, plan: &Plan) -> String {
         }
         Action::Files(files) => format!("the files of {}", files.root.display()),
         Action::Synthetic => "synthetic responses".into(),
-        Action::Redirect { status, .. } => format!("status {status} to another place"),
+        Action::Redirect { status, .. } => format!("a redirect with status {status}"),
         Action::Forward { split, .. } => {
             let servers: Vec<String> = split
                 .iter()
