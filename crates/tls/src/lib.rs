@@ -13,8 +13,8 @@
 //! # Invariants
 //!
 //! - A plain connection costs one predictable branch per operation more than a `Stream`.
-//! - The record that completes the handshake is the last one that rustls receives: it would decrypt later records with
-//!   keys that it is about to export.
+//! - rustls receives no records after the end of the handshake: it would decrypt them with keys that it is about to
+//!   export.
 //! - An idle connection holds no buffer, with or without TLS, and a server's connection holds nothing of rustls.
 //!   Expanded keys (1.2 KB per connection) are kept for the 1,024 connections that a thread has used last
 //!   (`record/expanded.rs`).
