@@ -188,7 +188,7 @@ fn refusal(
         }
         // webpki has no separate error for the size of a key.
         CertificateError::BadSignature => format!(
-            "a certificate above that of {subject} has a wrong signature on the next one, or an unsupported key: supported are RSA keys of {} to {} bits",
+            "a signature in the certificate chain of {subject} is wrong, or made with an unsupported key: supported are RSA keys of {} to {} bits",
             RSA_BITS_TAKEN.start(),
             RSA_BITS_TAKEN.end()
         ),
