@@ -53,7 +53,7 @@ const EDGES: [(&str, &[&str]); 18] = [
 ];
 
 const TABLE_PATH: &str = "ARCHITECTURE.md";
-const TABLE_HEADING: &str = "## Who may use whom";
+const TABLE_HEADING: &str = "## Dependencies between crates";
 
 /// Foreign crates that only these crates may use.
 const CONFINED: [(&str, &[&str]); 7] = [
@@ -110,13 +110,13 @@ fn check_table(text: &str, edges: &[(&str, &[&str])], problems: &mut Vec<Problem
     let heading = section.first().map_or(1, |(at, _)| *at);
     for (user, allowed) in edges {
         let Some((at, used)) = written.remove(user) else {
-            let said = format!("{user} is missing in the table of crates");
+            let said = format!("{user} is not in the table of crates");
             problems.push(Problem::new(TABLE_PATH, heading, said));
             continue;
         };
         if used != allowed.iter().copied().collect() {
             let said = format!(
-                "xtask/src/tidy/crates.rs has {:?} for {user}: both lists must be equal",
+                "tidy knows for {user}: {:?}; xtask/src/tidy/crates.rs",
                 allowed.join(", ")
             );
             problems.push(Problem::new(TABLE_PATH, at, said));
@@ -126,7 +126,7 @@ fn check_table(text: &str, edges: &[(&str, &[&str])], problems: &mut Vec<Problem
         problems.push(Problem::new(
             TABLE_PATH,
             at,
-            format!("{user} is missing in xtask/src/tidy/crates.rs"),
+            format!("tidy knows no crate {user}: xtask/src/tidy/crates.rs"),
         ));
     }
 }
@@ -179,7 +179,7 @@ fn check_crate(path: &str, folder: &str, text: &str, problems: &mut Vec<Problem>
                 .map_or(&[][..], |(_, allowed)| allowed);
             if !allowed.contains(&ours) {
                 report(format!(
-                    "{name} may not use {ours}: see the table of crates in ARCHITECTURE.md"
+                    "{name} may not use {ours}: see the dependency table in ARCHITECTURE.md"
                 ));
             }
         }
@@ -215,7 +215,7 @@ fn check_reasons(path: &str, text: &str, problems: &mut Vec<Problem>) {
             problems.push(Problem::new(
                 path,
                 at + 1,
-                "a dependency without a comment above it with the reason",
+                "a dependency without a comment above it that says why",
             ));
         }
     }
@@ -240,7 +240,7 @@ mod tests {
             "[dependencies]\nonrush-http.workspace = true\nonrush-serve.workspace = true\n";
         assert_eq!(
             of("crates/load/Cargo.toml", manifest),
-            ["3: load may not use serve: see the table of crates in ARCHITECTURE.md"]
+            ["3: load may not use serve: see the dependency table in ARCHITECTURE.md"]
         );
         assert_eq!(of("crates/http/Cargo.toml", manifest).len(), 2);
         let in_tests = manifest.replace("[dep", "[dev-dep");
@@ -265,9 +265,9 @@ mod tests {
         assert_eq!(
             of("| a | b |\n| b | |\n| d | |\n"),
             [
-                "6: xtask/src/tidy/crates.rs has \"b, c\" for a: both lists must be equal",
-                "2: c is missing in the table of crates",
-                "8: d is missing in xtask/src/tidy/crates.rs",
+                "6: tidy knows for a: \"b, c\"; xtask/src/tidy/crates.rs",
+                "2: c is not in the table of crates",
+                "8: tidy knows no crate d: xtask/src/tidy/crates.rs",
             ]
         );
     }
@@ -295,7 +295,7 @@ mod tests {
         let manifest = "[workspace.dependencies]\nonrush-http = { path = \"crates/http\" }\n\n# Why.\na = \"1\"\nb = \"1\"\n\nc = \"1\"\n";
         assert_eq!(
             of("Cargo.toml", manifest),
-            ["8: a dependency without a comment above it with the reason"]
+            ["8: a dependency without a comment above it that says why"]
         );
         assert_eq!(of("Cargo.toml", "[profile.dev]\nopt-level = 1\n"), [""; 0]);
     }
