@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::program::{Client, Finished, Program, Serve, drivers, run_onrush, until};
-use crate::upgrading::Next;
+use crate::upgrading::Successor;
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
@@ -137,7 +137,11 @@ fn passed_sockets_are_served_by_all_cores() {
             unit.address,
             unit.path("socket")
         );
-        assert!(serve.greeting.contains(&line), "{}", serve.greeting);
+        assert!(
+            serve.start_up_lines.contains(&line),
+            "{}",
+            serve.start_up_lines
+        );
         unit.check_both(&serve, "one");
         unit.write(io, "two");
         serve.program.signal(Signal::HUP);
@@ -146,7 +150,7 @@ fn passed_sockets_are_served_by_all_cores() {
         // The next process received the sockets in the handover, not through the variables.
         unit.write(io, "three");
         serve.program.signal(Signal::USR2);
-        let next = Next::of(&serve, 1);
+        let next = Successor::of(&serve, 1);
         serve.program.out.wait_for("served ");
         unit.check_both(&serve, "three");
         let environment = format!("/proc/{}/environ", next.0.as_raw_nonzero());
@@ -188,7 +192,7 @@ fn upgrade_after_reload_with_passed_sockets_only() {
         serve.program.signal(Signal::HUP);
         serve.program.err.wait_for("as generation 2");
         serve.program.signal(Signal::USR2);
-        let next = Next::of(&serve, 1);
+        let next = Successor::of(&serve, 1);
         serve.program.out.wait_for("served ");
         assert_eq!(serve.body(), "one");
         drop(next);
@@ -302,7 +306,7 @@ fn admin_socket_is_passed_by_name_and_survives_upgrade() {
     };
     assert_eq!(process(), serve.program.pid().to_string());
     serve.program.signal(Signal::USR2);
-    let next = Next::of(&serve, 1);
+    let next = Successor::of(&serve, 1);
     serve.program.out.wait_for("served ");
     let number = next.0.as_raw_nonzero().to_string();
     until("the next interface", || (process() == number).then_some(()));
@@ -345,9 +349,9 @@ fn passed_unix_socket_needs_no_user_rights() {
     ];
     let serve = Serve::of(activated(&[(&socket, "web")], &arguments));
     assert!(
-        serve.greeting.contains("runs as user"),
+        serve.start_up_lines.contains("runs as user"),
         "{}",
-        serve.greeting
+        serve.start_up_lines
     );
     let said = serve.program.err.so_far();
     assert!(!said.contains("may not write"), "{said}");

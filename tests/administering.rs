@@ -12,8 +12,8 @@ use rustix::net::sockopt::set_socket_linger;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::application::{Application, Holding};
-use crate::program::{Client, Finished, PATIENCE, Serve, drivers, run_onrush, until};
+use crate::application::{Application, HoldingServer};
+use crate::program::{Client, Finished, Serve, TIMEOUT, drivers, run_onrush, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -65,7 +65,7 @@ impl Administered {
 
     pub(crate) fn client(&self) -> Client<UnixStream> {
         let stream = UnixStream::connect(&self.socket).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
         Client(stream)
     }
 
@@ -227,7 +227,7 @@ fn leave(client: Client<TcpStream>) {
 #[test]
 fn requests_are_listed_until_they_end() {
     for io in drivers() {
-        let application = Holding::start();
+        let application = HoldingServer::start();
         let text = format!(
             "[[route]]\npath = \"/files\"\nsynthetic = true\n[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{{ address = \"{}\", connections_max = 1 }}]\n",
             application.address
@@ -353,7 +353,7 @@ fn tcp_interface_requires_token() {
     let (serve, address, file) = administered_by_tcp(directory.path());
     let ask = |request: String| {
         let stream = TcpStream::connect(&address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
         let mut client = Client(stream);
         client.send(request.as_bytes());
         status(&client.receive().expect("a response"))
@@ -423,10 +423,10 @@ pub(crate) fn administered_by_tcp(directory: &std::path::Path) -> (Serve, String
 }
 
 /// Receives everything that a client sends, and responds with success.
-fn overheard(listener: &std::net::TcpListener) -> String {
+fn received_by(listener: &std::net::TcpListener) -> String {
     let mut heard = Vec::new();
     let (mut stream, _) = listener.accept().expect("a client");
-    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     let mut piece = [0; 4096];
     while !heard.ends_with(b"\r\n\r\n") {
         let count = stream.read(&mut piece).expect("more of the request");
@@ -482,7 +482,7 @@ fn token_is_sent_to_admin_interfaces_only() {
         to(&serve.address);
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();
-        let listening = std::thread::spawn(move || overheard(&listener));
+        let listening = std::thread::spawn(move || received_by(&listener));
         to(&address);
         let heard = listening.join().expect("it heard one request");
         assert!(heard.starts_with("GET /ready HTTP/1.1\r\n"), "{heard}");
@@ -500,7 +500,7 @@ fn authenticated_client_gets_a_connection() {
     let (serve, address, file) = administered_by_tcp(directory.path());
     let connect = || {
         let stream = TcpStream::connect(&address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
         Client(stream)
     };
     let right =
@@ -548,7 +548,7 @@ fn probes_are_answered_when_connections_are_exhausted() {
     let (serve, address, _) = administered_by_tcp(directory.path());
     let connect = || {
         let stream = TcpStream::connect(&address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
         Client(stream)
     };
     let ask = |path: &str| {

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
-use crate::program::{Client, End, PATIENCE};
+use crate::program::{Client, ShutdownWrite, TIMEOUT};
 
 /// Runs until the tests end.
 pub(crate) struct Application {
@@ -22,7 +22,7 @@ impl Application {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 // Ignore errors: the peer decides why a connection ends.
-                thread::spawn(move || converse(stream, name));
+                thread::spawn(move || serve_connection(stream, name));
             }
         });
         Application { address }
@@ -30,14 +30,14 @@ impl Application {
 }
 
 /// An application that holds requests back: it responds only to `/now`.
-pub(crate) struct Holding {
+pub(crate) struct HoldingServer {
     pub(crate) address: String,
     held: Receiver<TcpStream>,
 }
 
-impl Holding {
+impl HoldingServer {
     /// Runs until the tests end.
-    pub(crate) fn start() -> Holding {
+    pub(crate) fn start() -> HoldingServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound").to_string();
         let (hold, held) = mpsc::channel();
@@ -48,12 +48,12 @@ impl Holding {
                 thread::spawn(move || respond_now(stream, &hold));
             }
         });
-        Holding { address, held }
+        HoldingServer { address, held }
     }
 
     /// Connection of the next request that waits for its response.
     pub(crate) fn next(&self) -> TcpStream {
-        let held = self.held.recv_timeout(PATIENCE);
+        let held = self.held.recv_timeout(TIMEOUT);
         held.expect("a request without a response")
     }
 }
@@ -71,7 +71,7 @@ fn respond_now(mut stream: TcpStream, hold: &Sender<TcpStream>) -> io::Result<()
     Ok(())
 }
 
-fn converse(mut stream: TcpStream, name: &str) -> io::Result<()> {
+fn serve_connection(mut stream: TcpStream, name: &str) -> io::Result<()> {
     let mut received = Vec::new();
     while let Some(head) = receive_head(&mut stream, &mut received)? {
         if has_field(&head, "upgrade", "websocket") {
@@ -159,10 +159,13 @@ fn echo_frames(mut stream: TcpStream, head: &str, received: Vec<u8>) -> io::Resu
 }
 
 /// A WebSocket exchange at `path`, from the handshake to the close.
-pub(crate) fn say_hello<S: Read + Write + End>(client: &mut Client<S>, path: &str) {
-    greet(client, path);
-    say(client);
-    say(client);
+pub(crate) fn exchange_over_websocket<S: Read + Write + ShutdownWrite>(
+    client: &mut Client<S>,
+    path: &str,
+) {
+    open_websocket(client, path);
+    echo_frame(client);
+    echo_frame(client);
     echoed(client, CLOSE_MASKED, CLOSE);
     client.0.end();
     let mut rest = Vec::new();
@@ -171,7 +174,7 @@ pub(crate) fn say_hello<S: Read + Write + End>(client: &mut Client<S>, path: &st
 }
 
 /// Performs the WebSocket handshake at `path`.
-pub(crate) fn greet<S: Read + Write>(client: &mut Client<S>, path: &str) {
+pub(crate) fn open_websocket<S: Read + Write>(client: &mut Client<S>, path: &str) {
     let request = format!(
         "GET {path} HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {KEY}\r\nSec-WebSocket-Version: 13\r\n\r\n"
     );
@@ -191,7 +194,7 @@ pub(crate) fn greet<S: Read + Write>(client: &mut Client<S>, path: &str) {
 }
 
 /// Sends a frame, which is echoed.
-pub(crate) fn say<S: Read + Write>(client: &mut Client<S>) {
+pub(crate) fn echo_frame<S: Read + Write>(client: &mut Client<S>) {
     echoed(client, HELLO_MASKED, HELLO);
 }
 

@@ -20,7 +20,7 @@ fn load(words: &[&str]) -> Finished {
 
 /// A received request: its first line, its fields with names in lower case, its body.
 #[derive(Debug)]
-struct Got {
+struct ReceivedRequest {
     line: String,
     fields: BTreeMap<String, String>,
     body: Vec<u8>,
@@ -29,7 +29,7 @@ struct Got {
 /// A server that responds to every request with 200 and a cookie, and records the request.
 struct Recorder {
     url: String,
-    got: Receiver<Got>,
+    got: Receiver<ReceivedRequest>,
 }
 
 impl Recorder {
@@ -46,18 +46,18 @@ impl Recorder {
         Recorder { url, got }
     }
 
-    fn all(&self) -> Vec<Got> {
+    fn all(&self) -> Vec<ReceivedRequest> {
         self.got.try_iter().collect()
     }
 
     /// Request lines, without the version, in order of arrival.
     fn lines(&self) -> Vec<String> {
-        let line = |got: Got| got.line.trim_end_matches(" HTTP/1.1").to_owned();
+        let line = |got: ReceivedRequest| got.line.trim_end_matches(" HTTP/1.1").to_owned();
         self.all().into_iter().map(line).collect()
     }
 }
 
-fn record(stream: TcpStream, got: &Sender<Got>) -> Option<()> {
+fn record(stream: TcpStream, got: &Sender<ReceivedRequest>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     loop {
         let mut lines = Vec::new();
@@ -81,7 +81,7 @@ fn record(stream: TcpStream, got: &Sender<Got>) -> Option<()> {
             .map_or(0, |length| length.parse().expect("a length"));
         let mut body = vec![0; length];
         reader.read_exact(&mut body).ok()?;
-        got.send(Got {
+        got.send(ReceivedRequest {
             line: lines.swap_remove(0),
             fields,
             body,

@@ -175,7 +175,7 @@ fn hung_server_loses_only_its_requests() {
 
 /// The address of an unreachable server: nothing accepts connections, and the backlog is full. It exists as long as the
 /// returned value.
-fn black_hole() -> (String, impl Sized) {
+fn unreachable_server() -> (String, impl Sized) {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
     bind(&socket, &any).expect("a free port");
@@ -198,7 +198,7 @@ fn unreachable_server_loses_no_request() {
     for io in drivers() {
         for (method, group) in [("GET", ""), ("POST", ""), ("POST", "balance = \"random\"")] {
             let alive = Serve::start(&["--respond", "200:hello", "--threads", "1"]);
-            let (gone, _hole) = black_hole();
+            let (gone, _hole) = unreachable_server();
             let balancer = Balancer::start(&[&gone, &alive.address], group, io);
             let load = balancer.load_by(method, REQUESTS);
             assert_eq!(load.finish(["200"]), [REQUESTS], "{method} by {io}");
@@ -212,7 +212,7 @@ fn unreachable_server_loses_no_request() {
 }
 
 /// A server that calls `what` for each connection, and then closes it.
-fn rude(what: fn(&mut TcpStream)) -> String {
+fn misbehaving_server(what: fn(&mut TcpStream)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound").to_string();
     thread::spawn(move || {
@@ -241,16 +241,20 @@ fn failures_of_servers_are_counted_by_kind() {
     drop(nobody);
     let cases = [
         (refusing, "502", "1 connect"),
-        (rude(read), "502", "1 reset"),
+        (misbehaving_server(read), "502", "1 reset"),
         // Closing a socket with unread data resets the connection.
-        (rude(|stream| drop(stream.read(&mut [0]))), "502", "1 reset"),
         (
-            rude(|stream| say(stream, "SSH-2.0-OpenSSH_10.0\r\n")),
+            misbehaving_server(|stream| drop(stream.read(&mut [0]))),
+            "502",
+            "1 reset",
+        ),
+        (
+            misbehaving_server(|stream| say(stream, "SSH-2.0-OpenSSH_10.0\r\n")),
             "502",
             "1 bad answer",
         ),
         (
-            rude(|stream| {
+            misbehaving_server(|stream| {
                 say(
                     stream,
                     "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
@@ -260,12 +264,14 @@ fn failures_of_servers_are_counted_by_kind() {
             "1 bad answer",
         ),
         (
-            rude(|stream| say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")),
+            misbehaving_server(|stream| {
+                say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+            }),
             "200",
             "1 cut off",
         ),
         (
-            rude(|stream| {
+            misbehaving_server(|stream| {
                 read(stream);
                 // Waits for more data until the connection ends.
                 read(stream);

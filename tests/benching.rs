@@ -7,7 +7,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::peer::are_here;
+use crate::peer::are_installed;
 use crate::program::{Finished, Program, onrush, run_onrush, until};
 
 /// An experiment with our own server and client, and a window of length `measure`.
@@ -277,7 +277,9 @@ command = ["iperf3", "-s", "-B", "127.0.0.1", "-p", "{port}"]
 "#,
         ),
     ];
-    let here = OTHERS.iter().filter(|(_, programs, ..)| are_here(programs));
+    let here = OTHERS
+        .iter()
+        .filter(|(_, programs, ..)| are_installed(programs));
     let here: Vec<_> = here.collect();
     if here.is_empty() {
         return;

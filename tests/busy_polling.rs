@@ -28,7 +28,7 @@ fn busy_polling_server_reports_work_time() {
         };
         fs::write(&path, text("busy_poll = true", "one")).expect("it is ours");
         let serve = Serve::start(&["--config", &path.display().to_string(), "--io", io]);
-        assert!(serve.greeting.contains(", busy polling\n"));
+        assert!(serve.start_up_lines.contains(", busy polling\n"));
         let mut kept = serve.connect();
         for _ in 0..20 {
             kept.send(GET);
@@ -84,7 +84,7 @@ fn busy_poll_flag_applies_to_echo() {
             "--io",
             io,
         ]);
-        assert!(serve.greeting.contains(", busy polling\n"));
+        assert!(serve.start_up_lines.contains(", busy polling\n"));
         let json = directory.path().join("result.json");
         let json = json.to_str().expect("a path of text");
         for (protocol, counted) in [("tcp", "requests"), ("udp", "received")] {

@@ -195,10 +195,10 @@ fn our_memcached_serves_udp_and_tcp_on_one_port() {
         let serve = Serve::of(Program::start(&mut onrush(&words)));
         assert!(
             serve
-                .greeting
+                .start_up_lines
                 .contains(" (memcached over TCP and UDP, 67108864 bytes on each core)"),
             "{}",
-            serve.greeting
+            serve.start_up_lines
         );
         let url = format!("memcached://{}", serve.address);
         let common = ["--keys", "300", "--value-size", "4000", "--verify"];

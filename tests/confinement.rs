@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::program::{Serve, drivers, run_onrush, until};
-use crate::upgrading::Next;
+use crate::upgrading::Successor;
 
 /// A site with its log, and files beside it.
 struct Place {
@@ -76,7 +76,7 @@ fn status_of(serve: &Serve, path: &str) -> String {
 fn started(file: &Path) -> Option<Serve> {
     let serve = Serve::start(&["--config", &file.display().to_string()]);
     if serve
-        .greeting
+        .start_up_lines
         .contains("Landlock: not supported by this kernel")
     {
         eprintln!("skipped: this kernel has no Landlock");
@@ -84,9 +84,9 @@ fn started(file: &Path) -> Option<Serve> {
         return None;
     }
     assert!(
-        serve.greeting.contains("\n  Landlock (ABI "),
+        serve.start_up_lines.contains("\n  Landlock (ABI "),
         "{}",
-        serve.greeting
+        serve.start_up_lines
     );
     Some(serve)
 }
@@ -230,7 +230,7 @@ fn upgrade_keeps_confinement() {
     assert_eq!(status_of(&serve, "/page"), "HTTP/1.1 200 OK");
     place.configure("auto", "true", "site", "log/access.log");
     serve.program.signal(Signal::USR2);
-    let next = Next::of(&serve, 1);
+    let next = Successor::of(&serve, 1);
     serve.program.out.wait_for("served ");
     assert_eq!(status_of(&serve, "/page"), "HTTP/1.1 200 OK");
     let process = next.0.as_raw_nonzero().to_string();

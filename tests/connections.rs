@@ -6,9 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use serde_json::Value;
 
 use crate::administering::Administered;
-use crate::application::{Application, Holding, greet};
-use crate::peer::Secured;
-use crate::program::{Client, PATIENCE, drivers, until};
+use crate::application::{Application, HoldingServer, open_websocket};
+use crate::peer::TlsClient;
+use crate::program::{Client, TIMEOUT, drivers, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 /// More than the kernel buffers for a client that does not read.
@@ -31,7 +31,7 @@ fn configuration(application: &str, holding: &str) -> String {
 
 /// Addresses of the listeners.
 fn addresses(server: &Administered) -> Vec<String> {
-    let mut lines = server.serve.greeting.lines();
+    let mut lines = server.serve.start_up_lines.lines();
     let line = lines.find_map(|line| line.strip_prefix("  listening on "));
     let all = line.expect("it listens").split(", ");
     all.map(|address| address.split(' ').next().unwrap_or("").to_owned())
@@ -40,7 +40,7 @@ fn addresses(server: &Administered) -> Vec<String> {
 
 fn connect(address: &str) -> Client<TcpStream> {
     let stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     Client(stream)
 }
 
@@ -73,12 +73,12 @@ impl Administered {
 
 #[test]
 fn connections_of_each_kind_are_listed() {
-    let (application, holding) = (Application::start("chat"), Holding::start());
+    let (application, holding) = (Application::start("chat"), HoldingServer::start());
     for io in drivers() {
         let text = configuration(&application.address, &holding.address);
         let server = Administered::start(io, &text);
         let [public, secure, behind] = &addresses(&server)[..] else {
-            panic!("three addresses in {}", server.serve.greeting);
+            panic!("three addresses in {}", server.serve.start_up_lines);
         };
         // Idle, after three requests.
         let mut idle = connect(public);
@@ -132,7 +132,7 @@ fn connections_of_each_kind_are_listed() {
         half.send(b"GET / HTT");
         server.connection(&["--state", "head"]);
         let mut tunnel = connect(public);
-        greet(&mut tunnel, "/chat");
+        open_websocket(&mut tunnel, "/chat");
         let one = server.connection(&["--state", "tunnel"]);
         assert_eq!(one["request"]["state"], "tunnel", "{one}");
         let mut hung = connect(secure);
@@ -142,7 +142,7 @@ fn connections_of_each_kind_are_listed() {
             (&one["listener"], &one["tls"]),
             (&"secure".into(), &Value::Null)
         );
-        let mut encrypted = Client(Secured::connect(secure));
+        let mut encrypted = Client(TlsClient::connect(secure));
         encrypted.0.write_all(GET).expect("it is taken");
         let one = server.connection(&["--listener", "secure", "--state", "idle"]);
         assert_eq!(one["tls"]["version"], "TLSv1.3", "{one}");

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::application::Application;
 use crate::peer::peer;
-use crate::program::{Finished, PATIENCE, Program, Serve, run_onrush, until};
+use crate::program::{Finished, Program, Serve, TIMEOUT, run_onrush, until};
 
 /// A request: its line, and header fields.
 pub(crate) type Asked = (&'static str, &'static [&'static str]);
@@ -54,7 +54,7 @@ pub(crate) fn ask(port: u16, (line, fields): Asked) -> String {
     let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
     let request = format!("{line} HTTP/1.1\r\n{host}{fields}Connection: close\r\n\r\n");
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     stream.write_all(request.as_bytes()).expect("it is taken");
     let mut response = Vec::new();
     // Do not shut down our side: nginx would treat that as the client's abort.

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::application::Application;
 use crate::converting::{free_port, wait_for};
 use crate::peer::peer;
-use crate::program::{Finished, PATIENCE, Program, Serve, run_onrush};
+use crate::program::{Finished, Program, Serve, TIMEOUT, run_onrush};
 
 mod connections;
 mod haproxy;
@@ -73,7 +73,7 @@ fn ask(port: u16, host: &str, request: &str, fields: &[&str]) -> Answer {
     let text =
         format!("{header}{line} HTTP/1.1\r\nHost: {host}\r\n{rest}Connection: close\r\n\r\n");
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     stream.write_all(text.as_bytes()).expect("it is taken");
     let response = receive_all(&mut stream);
     if response.is_empty() {
@@ -183,7 +183,7 @@ fn compare(
     });
     let mut wrong = String::new();
     for ((lines, request, difference), (before, after)) in asked.zip(before.iter().zip(&after)) {
-        if let Some(what) = unlike(before, after, *difference, &converted) {
+        if let Some(what) = mismatch(before, after, *difference, &converted) {
             wrong += &format!(
                 "\n{lines}\n  {request:?}: {what}\n  before {before:?}\n  after  {after:?}\n"
             );
@@ -193,7 +193,7 @@ fn compare(
 }
 
 /// The error in the result's response, if there is one.
-fn unlike(
+fn mismatch(
     before: &Answer,
     after: &Answer,
     difference: Difference,

@@ -224,7 +224,7 @@ fn renewed_certificate_is_used_without_loss() {
 }
 
 /// Starts a TCP load balancer that forwards connections to `target`, each prefixed with `header`. Returns its address.
-fn introduce(target: &str, header: &'static [u8]) -> String {
+fn start_proxy_protocol_balancer(target: &str, header: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound").to_string();
     let target = target.to_owned();
@@ -272,7 +272,10 @@ fn proxy_protocol_works_with_tls() {
     for driver in drivers() {
         let serve = Serve::start(&["--config", &path, "--io", driver]);
         for header in [&v1[..], v2] {
-            let url = format!("https://{}/", introduce(&serve.address, header));
+            let url = format!(
+                "https://{}/",
+                start_proxy_protocol_balancer(&serve.address, header)
+            );
             for (version, said) in [("1.2", "TLSv1.2"), ("1.3", "TLSv1.3")] {
                 // Two requests on one connection.
                 let responses = curl(&["-k", "--tls-max", version, &url, &url]).out;

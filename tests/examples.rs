@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::application::{Application, say_hello};
+use crate::application::{Application, exchange_over_websocket};
 use crate::peer::curl;
 use crate::program::{Client, Serve, run_onrush};
 
 /// Examples with a test below.
-const SHOWN: [&str; 10] = [
+const TESTED_EXAMPLES: [&str; 10] = [
     "api-gateway",
     "application",
     "behind-balancer",
@@ -36,7 +36,7 @@ fn every_example_has_a_test() {
         .map(|path| path.file_stem().expect("a name").to_owned())
         .collect();
     written.sort();
-    assert_eq!(written, SHOWN);
+    assert_eq!(written, TESTED_EXAMPLES);
 }
 
 fn examples() -> PathBuf {
@@ -58,7 +58,7 @@ struct Running {
 
 impl Example {
     fn of(name: &str) -> Self {
-        assert!(SHOWN.contains(&name));
+        assert!(TESTED_EXAMPLES.contains(&name));
         let path = examples().join(name).with_extension("toml");
         Self {
             text: fs::read_to_string(path).expect("it is in the repository"),
@@ -110,7 +110,7 @@ impl Example {
         );
         let serve = Serve::start(&["--config", &path]);
         let listening = serve
-            .greeting
+            .start_up_lines
             .lines()
             .find_map(|line| line.strip_prefix("  listening on "));
         let addresses = listening.expect("it says where").split(", ");
@@ -382,7 +382,7 @@ fn an_application_with_websocket() {
         .with("10.0.0.2:9000", &two.address)
         .with("10.0.0.3:8000", &site.address)
         .start();
-    say_hello(&mut example.client(0), "/chat");
+    exchange_over_websocket(&mut example.client(0), "/chat");
     example.shows("GET /", &[], 200, &["\r\n\r\nsite\n"]);
     // A returning client reaches the same server.
     let first = example.ask("GET /chat/history", &[]);

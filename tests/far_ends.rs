@@ -9,18 +9,16 @@ use std::path::Path;
 use rustix::process::Signal;
 
 use crate::peer::peer;
-use crate::program::{PATIENCE, Program, Serve, drivers, onrush, run_onrush, until};
+use crate::program::{Program, Serve, TIMEOUT, drivers, onrush, run_onrush, until};
 
 /// A connection on which each command is followed by a request for an unknown key, which marks the end of the response.
-struct Talk(UnixStream);
+struct MemcachedClient(UnixStream);
 
-impl Talk {
-    fn to(path: &Path) -> Talk {
+impl MemcachedClient {
+    fn to(path: &Path) -> MemcachedClient {
         let connected = until("a listener", || UnixStream::connect(path).ok());
-        connected
-            .set_read_timeout(Some(PATIENCE))
-            .expect("not zero");
-        Talk(connected)
+        connected.set_read_timeout(Some(TIMEOUT)).expect("not zero");
+        MemcachedClient(connected)
     }
 
     fn say(&mut self, said: &str) -> String {
@@ -173,7 +171,7 @@ fn hand_written() -> Vec<String> {
 }
 
 /// Random commands on a few keys, which pass through all states that way.
-fn by_chance(count: usize) -> Vec<String> {
+fn random_commands(count: usize) -> Vec<String> {
     let mut seed = 12_345_u64;
     let mut chance = move |below: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -252,10 +250,10 @@ fn responses_equal_memcacheds() {
     let _memcached = Program::start(&mut peer("memcached", &arguments));
     let text = "[[listen]]\naddress = \"unix:ours\"\nprotocol = \"memcached\"";
     let serve = serve_file(directory.path(), text, "auto");
-    let mut ours = Talk::to(&directory.path().join("ours"));
-    let mut theirs = Talk::to(&theirs);
+    let mut ours = MemcachedClient::to(&directory.path().join("ours"));
+    let mut theirs = MemcachedClient::to(&theirs);
     let mut differences = String::new();
-    for command in [hand_written(), by_chance(600)].concat() {
+    for command in [hand_written(), random_commands(600)].concat() {
         let said = format!("{command}\r\n");
         let (ours, theirs) = (ours.say(&said), theirs.say(&said));
         if ours != theirs {
@@ -276,7 +274,7 @@ fn pipelined_commands_are_answered_together() {
         let serve = serve_file(directory.path(), text, driver);
         assert!(
             serve
-                .greeting
+                .start_up_lines
                 .contains(" (memcached, every key with 3 bytes)")
         );
         let mut client = serve.connect();
@@ -302,7 +300,7 @@ fn data(run: u32, sequence: u32) -> [u8; 18] {
 fn udp(address: &str) -> UdpSocket {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     socket.connect(address).expect("an address");
-    socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     socket
 }
 
@@ -338,11 +336,15 @@ fn an_echo_and_a_sink_need_no_file() {
         ];
         let serve = Serve::start(&arguments);
         assert!(
-            serve.greeting.starts_with("onrush serves no HTTP\n"),
+            serve.start_up_lines.starts_with("onrush serves no HTTP\n"),
             "{}",
-            serve.greeting
+            serve.start_up_lines
         );
-        let sink = serve.greeting.split(", ").nth(1).expect("a second address");
+        let sink = serve
+            .start_up_lines
+            .split(", ")
+            .nth(1)
+            .expect("a second address");
         let sink = sink.split(" (").next().expect("split gives one");
         let mut client = serve.connect();
         client.send(b"over TCP");

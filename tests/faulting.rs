@@ -89,7 +89,7 @@ fn load(url: &str, words: &[&str]) -> (Finished, Value) {
 
 /// Checks that the run is not valid, its exit code is `code`, and `what` is one of the reasons.
 #[track_caller]
-fn is_told(finished: &Finished, result: &Value, code: i32, what: &str) {
+fn assert_invalid(finished: &Finished, result: &Value, code: i32, what: &str) {
     assert_eq!(finished.code, Some(code), "{finished:?}");
     assert_ne!(result["verdict"]["state"], "valid", "{finished:?}");
     let reasons = result["verdict"]["reasons"].as_array().expect("a list");
@@ -106,7 +106,7 @@ fn dropped_requests_have_own_error_kind() {
         });
         let words = ["-n", "400", "-c", "4", "--io", io];
         let (finished, result) = load(&url, &words);
-        is_told(&finished, &result, 3, "failed");
+        assert_invalid(&finished, &result, 3, "failed");
         assert_eq!(result["errors_by_kind"]["closed_before_answer"], 100);
         assert_eq!(
             (&result["resent"], &result["requests"]),
@@ -121,7 +121,7 @@ fn silent_server_makes_run_invalid() {
         let url = server(|_| Fault::Silence);
         let words = ["-d", "500ms", "-c", "2", "--io", io];
         let (finished, result) = load(&url, &words);
-        is_told(&finished, &result, 5, "no response was received");
+        assert_invalid(&finished, &result, 5, "no response was received");
         let words = [&words[..], &["--fail-if", "errors > 0"]].concat();
         let (finished, _) = load(&url, &words);
         assert_eq!(finished.code, Some(4), "{finished:?}");
@@ -149,14 +149,14 @@ fn unfinished_requests_bound_percentiles() {
             "p90 > 50ms",
         ];
         let (finished, result) = load(&url, &words);
-        is_told(&finished, &result, 4, "without a response at the end");
+        assert_invalid(&finished, &result, 4, "without a response at the end");
         assert_eq!(result["thresholds"][0]["fate"], "failed", "{finished:?}");
         let at_least = result["latency_us"]["at_least"].as_array().expect("a list");
         // A higher percentile takes more responses than a busy machine may have received.
         assert!(at_least.contains(&"90".into()), "{at_least:?}");
         assert!(finished.out.contains("unfinished   "), "{finished:?}");
         let (finished, result) = load(&url, &words[..words.len() - 2]);
-        is_told(&finished, &result, 5, "without a response at the end");
+        assert_invalid(&finished, &result, 5, "without a response at the end");
     }
 }
 
@@ -168,7 +168,7 @@ fn dying_server_makes_run_invalid() {
             _ => Fault::Die,
         });
         let (finished, result) = load(&url, &["-d", "3s", "-c", "4", "--io", io]);
-        is_told(&finished, &result, 5, "stopped responding");
+        assert_invalid(&finished, &result, 5, "stopped responding");
         let number = |key: &str| result[key].as_f64().expect("a number");
         assert!(
             number("measured_s") < number("duration_s") - 1.0,
@@ -203,9 +203,9 @@ fn stopped_generator_is_reported() {
         let finished = program.finish();
         let text = std::fs::read_to_string(&file).expect("a result");
         let result = serde_json::from_str(&text).expect("JSON");
-        is_told(&finished, &result, 5, "was stalled");
+        assert_invalid(&finished, &result, 5, "was stalled");
         if pace == "-R200" {
-            is_told(&finished, &result, 5, "generator's own part");
+            assert_invalid(&finished, &result, 5, "generator's own part");
         }
     }
 }
@@ -236,6 +236,6 @@ fn repeated_short_stops_are_reported() {
             Some("invalid") => 5,
             _ => 0,
         };
-        is_told(&finished, &result, code, "generator's own part");
+        assert_invalid(&finished, &result, code, "generator's own part");
     }
 }

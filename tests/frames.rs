@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 
-use crate::peer::{are_here, network_is_made};
+use crate::peer::{are_installed, create_network};
 use crate::privileges::runs_as;
 use crate::program::{Finished, Program, Serve};
 
@@ -58,7 +58,7 @@ impl Machines {
         steps.push(format!(
             "netns exec {here} sysctl -qw net.ipv4.conf.all.rp_filter=0"
         ));
-        network_is_made(&steps).then_some(machines)
+        create_network(&steps).then_some(machines)
     }
 
     /// Runs a program in a namespace. `ip netns exec` is replaced by the program.
@@ -117,7 +117,7 @@ impl Machines {
 
     /// Enables GRO on the peer interfaces, which lets the interfaces here send frames.
     fn take_frames(&self) -> bool {
-        if !are_here(&["ethtool"]) {
+        if !are_installed(&["ethtool"]) {
             return false;
         }
         for link in ["v0", "v1"] {

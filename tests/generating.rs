@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::peer::network_is_made;
+use crate::peer::create_network;
 use crate::program::{Finished, Program, Serve, onrush, run_onrush};
 
 /// A start time far enough ahead for all processes to be ready, even on a busy machine.
@@ -168,7 +168,7 @@ impl Machines {
                 format!("-n {generator} route add {SERVER}/32 via 10.77.{number}.1"),
             ]);
         }
-        network_is_made(&steps).then_some(machines)
+        create_network(&steps).then_some(machines)
     }
 
     /// Runs `onrush` on the machine with this index. `ip netns exec` is replaced by the program.

@@ -9,11 +9,11 @@ use std::thread;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::application::Holding;
+use crate::application::HoldingServer;
 use crate::loading::{load, number};
 use crate::peer::peer;
 use crate::program::{Finished, Program, Serve, Totals, drivers, until};
-use crate::upgrading::Next;
+use crate::upgrading::Successor;
 
 /// nghttp's output for the last stream ID of a first GOAWAY (RFC 9113 section 6.8).
 const ANY_STREAM: &str = "(last_stream_id=2147483647, error_code=NO_ERROR(0x00)";
@@ -40,7 +40,7 @@ impl Site {
     }
 
     /// Starts a server that forwards to `behind`, an upstream server that holds its responses.
-    fn forwarding(io: &str, behind: &Holding) -> Site {
+    fn forwarding(io: &str, behind: &HoldingServer) -> Site {
         Site::start(io, &forwarding(behind))
     }
 
@@ -66,7 +66,7 @@ fn write(path: &Path, text: &str) {
     fs::write(path, text).expect("it is ours");
 }
 
-fn forwarding(behind: &Holding) -> String {
+fn forwarding(behind: &HoldingServer) -> String {
     format!(
         "threads = 2\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[route]]\nforward = \"http://{}\"\n[timeouts]\ndrain = \"60s\"\n",
         behind.address
@@ -111,7 +111,7 @@ fn all_succeeded(finished: &Finished, requests: &str) {
 #[test]
 fn reload_sends_no_goaway() {
     for io in drivers() {
-        let behind = Holding::start();
+        let behind = HoldingServer::start();
         let site = Site::forwarding(io, &behind);
         let client = site.asked(5);
         let held = (0..5).map(|_| behind.next()).collect();
@@ -131,12 +131,12 @@ fn reload_sends_no_goaway() {
 #[ignore = "foreign programs: make test-all"]
 fn upgrade_sends_two_goaways_and_responds() {
     for io in drivers() {
-        let behind = Holding::start();
+        let behind = HoldingServer::start();
         let site = Site::forwarding(io, &behind);
         let client = site.asked(5);
         let held = (0..5).map(|_| behind.next()).collect();
         site.serve.program.signal(Signal::USR2);
-        let next = Next::of(&site.serve, 1);
+        let next = Successor::of(&site.serve, 1);
         until("the second GOAWAY", || {
             let said = client.out.so_far();
             (said.matches(RECEIVED_GOAWAY).count() == 2).then_some(())
@@ -195,7 +195,7 @@ fn upgrade_under_load_loses_no_http2_request() {
                 (site.serve.descriptors() >= before + 8).then_some(())
             });
             site.serve.program.signal(Signal::USR2);
-            let next = Next::of(&site.serve, 1);
+            let next = Successor::of(&site.serve, 1);
             (client.join().expect("it measures"), next)
         });
         assert_eq!(number(&result, "errors"), 0, "{result}");
@@ -215,7 +215,7 @@ fn requests_sent_before_upgrade_get_responses() {
         let client = site.under_load("200000");
         client.out.wait_for("progress: 10% done");
         site.serve.program.signal(Signal::USR2);
-        let next = Next::of(&site.serve, 1);
+        let next = Successor::of(&site.serve, 1);
         let finished = client.finish();
         assert_eq!(finished.code, Some(0), "{finished:?}");
         let served = served(site, next);
@@ -231,7 +231,7 @@ fn requests_sent_before_upgrade_get_responses() {
 }
 
 /// Requests served by the replaced process and by its successor. Ends both.
-fn served(site: Site, next: Next) -> [u64; 2] {
+fn served(site: Site, next: Successor) -> [u64; 2] {
     // One after the other, so that their output is in this order.
     site.serve.program.out.wait_for("served ");
     drop(next);

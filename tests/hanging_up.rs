@@ -9,7 +9,7 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::program::{Client, PATIENCE, Serve, Totals, drivers};
+use crate::program::{Client, Serve, TIMEOUT, Totals, drivers};
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -58,7 +58,7 @@ impl Chain {
     /// The server's end of the next connection, and the path of its request.
     fn accept(&self) -> (Client<TcpStream>, String) {
         let (stream, _) = self.listener.accept().expect("a connection");
-        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
         let mut server = Client(stream);
         let path = asked(&mut server);
         (server, path)

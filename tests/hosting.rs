@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::peer::found;
-use crate::program::{Finished, PATIENCE, Program, onrush, run_onrush, until};
+use crate::program::{Finished, Program, TIMEOUT, onrush, run_onrush, until};
 
 /// An experiment with our own server and client on two hosts, written as `a` and `b`.
 fn experiment(directory: &Path, measure: &str, a: &str, b: &str) -> String {
@@ -515,7 +515,7 @@ fn unreachable_host_ends_run_and_is_cleaned_up() {
         is_gone(&home);
     }
     // A host that is cut off cleans up within 60 s.
-    assert!(PATIENCE.as_secs() <= 60);
+    assert!(TIMEOUT.as_secs() <= 60);
 }
 
 #[test]

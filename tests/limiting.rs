@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::net::Shutdown;
 
-use crate::application::Holding;
+use crate::application::HoldingServer;
 use crate::program::{Client, Serve, drivers, until};
 
 /// The response to a request that is not held.
@@ -16,7 +16,7 @@ fn now(serve: &Serve) -> String {
 /// A client whose non-idempotent request the application has received and holds.
 fn hold(
     serve: &Serve,
-    application: &Holding,
+    application: &HoldingServer,
 ) -> (Client<std::net::TcpStream>, std::net::TcpStream) {
     let mut client = serve.connect();
     client
@@ -50,7 +50,7 @@ fn slot_is_released_however_request_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     for driver in drivers() {
-        let application = Holding::start();
+        let application = HoldingServer::start();
         let text = format!(
             "[[listen]]\naddress = \"127.0.0.1:0\"\n\
             [[route]]\nrate_limit = {{ concurrent = 2, key = \"route\" }}\nforward = \"app\"\n\

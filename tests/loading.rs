@@ -6,7 +6,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::peer::{Peer, are_here, curl};
+use crate::peer::{Peer, are_installed, curl};
 use crate::program::{Program, Serve, drivers, onrush, run_onrush, until};
 use crate::schema;
 
@@ -374,7 +374,7 @@ fn metrics_of_run_and_flags_of_oha_and_hey() {
         count(&text, "onrush_load_response_seconds_count"),
         responses
     );
-    if are_here(&["promtool"]) {
+    if are_installed(&["promtool"]) {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("text");
         fs::write(&file, &text).expect("it is ours");

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::application::Application;
-use crate::program::{PATIENCE, Program, Serve, drivers, onrush, until};
+use crate::program::{Program, Serve, TIMEOUT, drivers, onrush, until};
 
 const GET: &[u8] =
     b"GET /x?y=1 HTTP/1.1\r\nHost: a.example\r\nUser-Agent: t\"e\\st\r\nReferer: http://b/\r\n\r\n";
@@ -273,8 +273,8 @@ fn syslog_gets_messages_and_may_be_gone() {
         UnixDatagram::bind(&socket).expect("it is free"),
         UdpSocket::bind("127.0.0.1:0").expect("a free port"),
     );
-    unix.set_read_timeout(Some(PATIENCE)).expect("not zero");
-    udp.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    unix.set_read_timeout(Some(TIMEOUT)).expect("not zero");
+    udp.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     let address = udp.local_addr().expect("it is bound");
     for (place, is_unix) in [
         (format!("syslog:unix:{}", socket.display()), true),

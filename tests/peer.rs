@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::program::{End, Finished, Program, until};
+use crate::program::{Finished, Program, ShutdownWrite, until};
 
 /// Each program with its Debian package.
 const PACKAGES: [(&str, &str); 11] = [
@@ -25,7 +25,7 @@ const PACKAGES: [(&str, &str); 11] = [
 ];
 
 /// Runs these `ip` commands; false, with a message, if that is not permitted.
-pub(crate) fn network_is_made(steps: &[String]) -> bool {
+pub(crate) fn create_network(steps: &[String]) -> bool {
     steps.iter().all(|step| {
         let output = Command::new("ip").args(step.split(' ')).output();
         let is_done = output.as_ref().is_ok_and(|output| output.status.success());
@@ -72,7 +72,7 @@ pub(crate) fn found(name: &str) -> Option<PathBuf> {
 }
 
 /// Whether all of these programs are installed; a message names a missing one.
-pub(crate) fn are_here(names: &[&str]) -> bool {
+pub(crate) fn are_installed(names: &[&str]) -> bool {
     let missing = names.iter().find(|name| found(name).is_none());
     if let Some(name) = missing {
         eprintln!("skipped: {name} is not on this machine");
@@ -214,7 +214,7 @@ http {{
 
     /// h2o, which serves files below /files/ and logs the requests; `None`, with a message, if it is not installed.
     pub(crate) fn h2o() -> Option<Peer> {
-        if !are_here(&["h2o"]) {
+        if !are_installed(&["h2o"]) {
             return None;
         }
         let directory = tempfile::tempdir().expect("a directory");
@@ -299,28 +299,28 @@ backend back
 
 /// A client's TLS connection, made by openssl.
 #[derive(Debug)]
-pub(crate) struct Secured(Child);
+pub(crate) struct TlsClient(Child);
 
-impl Secured {
+impl TlsClient {
     /// Connects without verifying the certificate.
-    pub(crate) fn connect(address: &str) -> Secured {
+    pub(crate) fn connect(address: &str) -> TlsClient {
         let arguments = ["s_client", "-quiet", "-connect", address];
         let child = peer("openssl", &arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        Secured(child.expect("it is there"))
+        TlsClient(child.expect("it is there"))
     }
 }
 
-impl Read for Secured {
+impl Read for TlsClient {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.0.stdout.as_mut().expect("piped").read(buffer)
     }
 }
 
-impl Write for Secured {
+impl Write for TlsClient {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.stdin.as_mut().expect("piped").write(bytes)
     }
@@ -330,12 +330,12 @@ impl Write for Secured {
     }
 }
 
-impl End for Secured {
+impl ShutdownWrite for TlsClient {
     /// It ends when the server does.
     fn end(&self) {}
 }
 
-impl Drop for Secured {
+impl Drop for TlsClient {
     fn drop(&mut self) {
         // It may have ended already.
         let _ = self.0.kill();

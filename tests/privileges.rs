@@ -11,7 +11,7 @@ use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
 
 use crate::program::{Client, Finished, Program, Serve, drivers, onrush, run_onrush, until};
-use crate::upgrading::Next;
+use crate::upgrading::Successor;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_onrush");
 /// The user `nobody`.
@@ -175,7 +175,7 @@ fn no_thread_keeps_root_rights() {
         };
         let file = place.write(&text("one", ""));
         let serve = Serve::start(&["--config", &file]);
-        let mut lines = serve.greeting.lines();
+        let mut lines = serve.start_up_lines.lines();
         let line = lines.find(|line| line.starts_with("  runs as "));
         let line = line.expect("what it is");
         let whole = format!("({USER}); capabilities: CAP_NET_BIND_SERVICE only");
@@ -195,7 +195,7 @@ fn no_thread_keeps_root_rights() {
         let upgraded = ctl(serve.program.pid(), &["upgrade"]);
         assert_eq!(upgraded.code, Some(0), "{upgraded:?}");
         serve.program.out.wait_for("served ");
-        let process = Next::of(&serve, 1);
+        let process = Successor::of(&serve, 1);
         let next = process.0.as_raw_nonzero().get().cast_unsigned();
         check_rights(next);
         assert_eq!(body(&low), "two");
@@ -459,9 +459,9 @@ fn non_root_cannot_change_user() {
     command.args([BINARY, "serve", "--respond", "200:x", "--user", &user]);
     let serve = Serve::of(Program::start(command.args(["--listen", "127.0.0.1:0"])));
     assert!(
-        serve.greeting.contains("; capabilities: none\n"),
+        serve.start_up_lines.contains("; capabilities: none\n"),
         "{}",
-        serve.greeting
+        serve.start_up_lines
     );
     assert_eq!(serve.body(), "x");
     serve.stop();
@@ -519,8 +519,8 @@ fn seccomp_filter_stays_and_server_works() {
         fs::write(&path, text("one")).expect("it is ours");
         let file = path.display().to_string();
         let serve = Serve::start(&["--config", &file]);
-        if !serve.greeting.contains("\n  seccomp filter: ") {
-            panic!("{}", serve.greeting);
+        if !serve.start_up_lines.contains("\n  seccomp filter: ") {
+            panic!("{}", serve.start_up_lines);
         }
         let check = |process: u32| {
             let modes = of_all_threads(process, "Seccomp");
@@ -538,7 +538,7 @@ fn seccomp_filter_stays_and_server_works() {
         serve.program.err.wait_for("as generation 2");
         assert_eq!(serve.body(), "two");
         serve.program.signal(Signal::USR2);
-        let next = Next::of(&serve, 1);
+        let next = Successor::of(&serve, 1);
         let process = next.0.as_raw_nonzero().get().cast_unsigned();
         serve.program.out.wait_for("served ");
         // It inherits the filter of this process, and adds none.

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A condition that takes longer has failed, even on the slowest machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Pause between two checks of a condition, which leaves the CPU to the program under test.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A command of `onrush` with these arguments.
 pub(crate) fn onrush(arguments: &[&str]) -> Command {
@@ -59,13 +59,13 @@ pub(crate) fn drivers() -> &'static [&'static str] {
 
 /// Waits until `condition` returns a value.
 pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(value) = condition() {
             return value;
         }
         assert!(Instant::now() < deadline, "waited in vain for {what}");
-        thread::park_timeout(LOOK);
+        thread::park_timeout(POLL_INTERVAL);
     }
 }
 
@@ -73,8 +73,8 @@ pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> 
 pub(crate) struct Program {
     name: String,
     child: Child,
-    pub(crate) out: Said,
-    pub(crate) err: Said,
+    pub(crate) out: CapturedOutput,
+    pub(crate) err: CapturedOutput,
 }
 
 /// Exit code and output of a finished program.
@@ -87,7 +87,8 @@ pub(crate) struct Finished {
 }
 
 /// Parts of verdict reasons for a generator that got too little CPU.
-const STARVED: [&str; 3] = ["generator's own part", "waited for a CPU", "was stalled"];
+const CPU_STARVATION_REASONS: [&str; 3] =
+    ["generator's own part", "waited for a CPU", "was stalled"];
 
 impl Finished {
     /// For runs of `load` or `bench` whose figures do not matter to the test: treats exit code 5 of `load` and 3 of
@@ -99,7 +100,11 @@ impl Finished {
             .chain(self.err.lines())
             .filter(|line| line.trim_start().starts_with("INVALID "))
             .collect();
-        let is_starved = |line: &&str| STARVED.iter().any(|words| line.contains(words));
+        let is_starved = |line: &&str| {
+            CPU_STARVATION_REASONS
+                .iter()
+                .any(|words| line.contains(words))
+        };
         let only_starved = !invalid.is_empty() && invalid.iter().all(is_starved);
         let reported = |line: &&str| line.contains("reports its own figures as invalid");
         let mut reports = self.out.lines().chain(self.err.lines()).filter(reported);
@@ -128,8 +133,8 @@ impl Program {
         Program {
             name,
             child,
-            out: Said::listen(out.expect("piped")),
-            err: Said::listen(err.expect("piped")),
+            out: CapturedOutput::listen(out.expect("piped")),
+            err: CapturedOutput::listen(err.expect("piped")),
         }
     }
 
@@ -146,8 +151,8 @@ impl Program {
         Program {
             name,
             child,
-            out: Said::listen(out.expect("piped")),
-            err: Said::listen(std::io::empty()),
+            out: CapturedOutput::listen(out.expect("piped")),
+            err: CapturedOutput::listen(std::io::empty()),
         }
     }
 
@@ -195,7 +200,7 @@ impl Drop for Program {
 }
 
 /// Output of a program on one of its streams.
-pub(crate) struct Said(Arc<(Mutex<Text>, Condvar)>);
+pub(crate) struct CapturedOutput(Arc<(Mutex<Text>, Condvar)>);
 
 #[derive(Default)]
 struct Text {
@@ -203,8 +208,8 @@ struct Text {
     ended: bool,
 }
 
-impl Said {
-    fn listen(mut stream: impl Read + Send + 'static) -> Said {
+impl CapturedOutput {
+    fn listen(mut stream: impl Read + Send + 'static) -> CapturedOutput {
         let shared: Arc<(Mutex<Text>, Condvar)> = Arc::default();
         let heard = Arc::clone(&shared);
         thread::spawn(move || {
@@ -220,7 +225,7 @@ impl Said {
                 }
             }
         });
-        Said(shared)
+        CapturedOutput(shared)
     }
 
     fn wait(&self, what: &str, is_enough: impl Fn(&Text) -> bool) -> String {
@@ -228,7 +233,7 @@ impl Said {
         let waited = self
             .0
             .1
-            .wait_timeout_while(text, PATIENCE, |text| !is_enough(text));
+            .wait_timeout_while(text, TIMEOUT, |text| !is_enough(text));
         let (text, _) = waited.expect("nobody panics with it");
         let said = String::from_utf8_lossy(&text.bytes).into_owned();
         assert!(
@@ -262,7 +267,7 @@ impl Said {
 pub(crate) struct Serve {
     pub(crate) program: Program,
     /// Start-up lines.
-    pub(crate) greeting: String,
+    pub(crate) start_up_lines: String,
     /// First address that it listens on.
     pub(crate) address: String,
 }
@@ -305,7 +310,7 @@ impl Serve {
                 .expect("split gives one")
                 .to_owned(),
             program,
-            greeting,
+            start_up_lines: greeting,
         }
     }
 
@@ -319,7 +324,7 @@ impl Serve {
 
     pub(crate) fn connect(&self) -> Client<TcpStream> {
         let stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
         Client(stream)
     }
 
@@ -390,18 +395,18 @@ impl Totals {
 pub(crate) struct Client<S>(pub(crate) S);
 
 /// Shutdown of the sending side.
-pub(crate) trait End {
+pub(crate) trait ShutdownWrite {
     fn end(&self);
 }
 
-impl End for TcpStream {
+impl ShutdownWrite for TcpStream {
     fn end(&self) {
         // The server may have closed the connection first.
         let _ = self.shutdown(Shutdown::Write);
     }
 }
 
-impl End for UnixStream {
+impl ShutdownWrite for UnixStream {
     fn end(&self) {
         let _ = self.shutdown(Shutdown::Write);
     }
@@ -410,12 +415,12 @@ impl End for UnixStream {
 impl Client<UnixStream> {
     pub(crate) fn connect(path: &Path) -> Self {
         let stream = UnixStream::connect(path).expect("somebody listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
         Client(stream)
     }
 }
 
-impl<S: Read + Write + End + Debug> Client<S> {
+impl<S: Read + Write + ShutdownWrite + Debug> Client<S> {
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).expect("it is taken");
     }

@@ -8,7 +8,7 @@ use std::thread;
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::application::{Application, greet, say};
+use crate::application::{Application, echo_frame, open_websocket};
 use crate::program::{Serve, drivers, until};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -201,8 +201,8 @@ fn reload_keeps_tunnels_and_changes_addresses() {
         let server = Reloaded::start(io, &forwarding(""));
         let mut tunnels: Vec<_> = (0..20).map(|_| server.serve.connect()).collect();
         for tunnel in &mut tunnels {
-            greet(tunnel, "/chat");
-            say(tunnel);
+            open_websocket(tunnel, "/chat");
+            echo_frame(tunnel);
         }
         let more = "[[listen]]\naddress = \"127.0.0.2:0\"\n";
         let said = server.reload(&forwarding(more), "listening on 127.0.0.2:");
@@ -214,7 +214,7 @@ fn reload_keeps_tunnels_and_changes_addresses() {
             .wait_for("requests in flight keep their configuration: generation 1");
         server.reload(&forwarding(""), "no longer listening on 127.0.0.2:");
         for tunnel in &mut tunnels {
-            say(tunnel);
+            echo_frame(tunnel);
         }
         drop(tunnels);
         assert_eq!(server.serve.stop().number_before(" tunnels"), 20);

@@ -6,7 +6,7 @@ use std::process::Command;
 use onrush_bench::collect::client::{ClientReport, read};
 use onrush_bench::scenario::Results;
 
-use crate::peer::{are_here, found};
+use crate::peer::{are_installed, found};
 use crate::program::{Program, Serve, onrush};
 
 const CONNECTIONS: u64 = 4;
@@ -146,7 +146,7 @@ fn at(url: &str, words: &[&str]) -> Vec<String> {
 #[ignore = "foreign programs: make test-all"]
 fn foreign_clients_report_servers_counts() {
     for (results, program, words) in CLIENTS {
-        if !are_here(&[program]) {
+        if !are_installed(&[program]) {
             continue;
         }
         let file = found(program).expect("it is here");
@@ -161,7 +161,7 @@ fn foreign_clients_report_servers_counts() {
 #[test]
 #[ignore = "foreign programs: make test-all"]
 fn vegeta_reports_servers_counts() {
-    if !are_here(&["vegeta", "sh"]) {
+    if !are_installed(&["vegeta", "sh"]) {
         return;
     }
     agrees(Results::Vegeta, |url| {

@@ -192,7 +192,7 @@ fn all_listen_addresses_respond() {
     ];
     let serve = Serve::start(&arguments);
     let line = serve
-        .greeting
+        .start_up_lines
         .lines()
         .find(|line| line.contains("listening on"));
     let addresses: Vec<&str> = line
@@ -250,13 +250,17 @@ respond = {{ status = 308, headers = {{ Location = "/new" }} }}
     fs::write(&path, text).expect("it is ours");
     let serve = Serve::start(&["--config", &path.display().to_string()]);
     assert!(
-        serve.greeting.starts_with("onrush serves 5 routes\n"),
+        serve.start_up_lines.starts_with("onrush serves 5 routes\n"),
         "{}",
-        serve.greeting
+        serve.start_up_lines
     );
     let conditions =
         "/lab… (GET, HEAD, PUT and 1 more; from 10.0.0.0/8, 2001:db8::/32; header X-Beta) -> ";
-    assert!(serve.greeting.contains(conditions), "{}", serve.greeting);
+    assert!(
+        serve.start_up_lines.contains(conditions),
+        "{}",
+        serve.start_up_lines
+    );
     assert_eq!(curl(&[&serve.url("/health")]).out, "well");
     let named = [
         "-H",

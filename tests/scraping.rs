@@ -12,10 +12,10 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::administering::Administered;
-use crate::application::Holding;
+use crate::application::HoldingServer;
 use crate::metric_families::families;
 use crate::peer::peer;
-use crate::program::{Client, PATIENCE, Program, Serve, drivers, until};
+use crate::program::{Client, Program, Serve, TIMEOUT, drivers, until};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -109,7 +109,7 @@ retries = {{ count = 2 }}
                 .contains("\nonrush_group_queue_seconds_count")
                 .then_some(())
         });
-        let line = self.serve.greeting.lines();
+        let line = self.serve.start_up_lines.lines();
         let mut line = line.filter_map(|line| line.strip_prefix("  listening on "));
         let line = line.next().expect("a line of addresses");
         let secure = line.split(", ").nth(1).expect("two addresses");
@@ -159,7 +159,7 @@ retries = {{ count = 2 }}
 /// Everything received for a request, until the connection ends.
 fn whole(address: &str, request: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     stream.write_all(request.as_bytes()).expect("it is taken");
     let mut response = Vec::new();
     stream.read_to_end(&mut response).expect("a response");
@@ -341,7 +341,7 @@ fn forwarding_costs_are_counted() {
 #[test]
 fn server_times_to_first_and_last_byte() {
     for io in drivers() {
-        let application = Holding::start();
+        let application = HoldingServer::start();
         let text = format!(
             "[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [\"{}\"]\n",
             application.address
@@ -390,7 +390,7 @@ fn server_times_to_first_and_last_byte() {
 
 #[test]
 fn servers_with_one_address_share_series() {
-    let application = Holding::start();
+    let application = HoldingServer::start();
     let port = application.address.rsplit_once(':').expect("a port").1;
     let text = format!(
         "[[route]]\npath = \"/plain\"\nforward = \"http://{0}\"\n\

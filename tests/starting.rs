@@ -27,7 +27,7 @@ fn said_refusing(finished: Finished) -> String {
 #[test]
 fn start_up_lines_describe_server() {
     let serve = Serve::start(&["--respond", "200:hello", "--threads", "1", "--io", "epoll"]);
-    let lines: Vec<&str> = serve.greeting.lines().collect();
+    let lines: Vec<&str> = serve.start_up_lines.lines().collect();
     assert_eq!(lines[0], "onrush serves status 200 with 5 bytes");
     assert_eq!(lines[1], format!("  listening on {}", serve.address));
     assert!(!serve.address.ends_with(":0"), "the port that was chosen");
@@ -36,25 +36,29 @@ fn start_up_lines_describe_server() {
     let serve = Serve::start(&["--synthetic", "--cpus", "0", "--threads", "2"]);
     assert!(
         serve
-            .greeting
+            .start_up_lines
             .starts_with("onrush serves synthetic responses\n"),
         "{}",
-        serve.greeting
+        serve.start_up_lines
     );
     assert!(
-        serve.greeting.contains("\n  2 cores, on CPU 0,0\n"),
+        serve.start_up_lines.contains("\n  2 cores, on CPU 0,0\n"),
         "{}",
-        serve.greeting
+        serve.start_up_lines
     );
     // The driver and the reason in parentheses.
-    assert!(serve.greeting.contains(" (auto"), "{}", serve.greeting);
+    assert!(
+        serve.start_up_lines.contains(" (auto"),
+        "{}",
+        serve.start_up_lines
+    );
     let serve = Serve::start(&[
         "--forward",
         "http://127.0.0.1:9",
         "--forward",
         "127.0.0.1:19",
     ]);
-    let first = serve.greeting.lines().next();
+    let first = serve.start_up_lines.lines().next();
     assert_eq!(
         first,
         Some("onrush serves the responses of 127.0.0.1:9, 127.0.0.1:19")
@@ -65,7 +69,7 @@ fn start_up_lines_describe_server() {
 fn start_up_lines_describe_accept_mode() {
     let said = |arguments: &[&str]| {
         let serve = Serve::start(&[&["--respond", "200"], arguments].concat());
-        let mut lines = serve.greeting.lines();
+        let mut lines = serve.start_up_lines.lines();
         let line = lines.find(|line| line.starts_with("  connections to cores "));
         line.map(str::to_owned)
     };
@@ -686,7 +690,7 @@ fn requested_driver_is_used() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         assert!(
             serve
-                .greeting
+                .start_up_lines
                 .contains(&format!("\n  driver {io} (as asked)\n"))
         );
     }

@@ -4,13 +4,13 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 
 use crate::administering::responding;
-use crate::program::{Client, PATIENCE, Serve};
+use crate::program::{Client, Serve, TIMEOUT};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 fn response(address: &str, path: &str, fields: &str) -> String {
     let stream = TcpStream::connect(address).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     let mut client = Client(stream);
     client.send(format!("GET {path} HTTP/1.1\r\nHost: h\r\n{fields}\r\n").as_bytes());
     client.receive().expect("a response")

@@ -24,7 +24,7 @@ struct Collector {
 
 /// Behaviour of a collector.
 #[derive(Clone, Copy, Debug)]
-enum Manner {
+enum CollectorBehaviour {
     /// Reads the message, sends this response, and keeps the connection.
     Says(&'static str),
     /// Reads the message, sends this response, and closes the connection.
@@ -37,18 +37,19 @@ enum Manner {
     SaysTooMuch(&'static str),
 }
 
-const TAKES: Manner = Manner::Says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+const TAKES: CollectorBehaviour =
+    CollectorBehaviour::Says("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 
 impl Collector {
     /// Starts a collector that runs until the tests end.
-    fn start(manner: Manner) -> Collector {
+    fn start(manner: CollectorBehaviour) -> Collector {
         Self::listening(
             TcpListener::bind("127.0.0.1:0").expect("a free port"),
             manner,
         )
     }
 
-    fn listening(listener: TcpListener, manner: Manner) -> Collector {
+    fn listening(listener: TcpListener, manner: CollectorBehaviour) -> Collector {
         let address = listener.local_addr().expect("bound").to_string();
         let messages: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
         let kept = Arc::clone(&messages);
@@ -76,25 +77,33 @@ impl Collector {
     }
 }
 
-fn converse(mut stream: TcpStream, manner: Manner, kept: &Mutex<Vec<Vec<u8>>>) -> Option<()> {
+fn converse(
+    mut stream: TcpStream,
+    manner: CollectorBehaviour,
+    kept: &Mutex<Vec<Vec<u8>>>,
+) -> Option<()> {
     let mut received = Vec::new();
     loop {
-        if let Manner::NeverReads = manner {
+        if let CollectorBehaviour::NeverReads = manner {
             thread::park();
         }
         let message = receive(&mut stream, &mut received)?;
         kept.lock().ok()?.push(message);
-        let (Manner::Says(words) | Manner::SaysLast(words) | Manner::SaysTooMuch(words)) = manner
+        let (CollectorBehaviour::Says(words)
+        | CollectorBehaviour::SaysLast(words)
+        | CollectorBehaviour::SaysTooMuch(words)) = manner
         else {
             continue;
         };
         stream.write_all(words.as_bytes()).ok()?;
         match manner {
-            Manner::SaysTooMuch(_) => loop {
+            CollectorBehaviour::SaysTooMuch(_) => loop {
                 stream.write_all(&[0; 65536]).ok()?;
             },
-            Manner::SaysLast(_) => return None,
-            Manner::Says(_) | Manner::IsSilent | Manner::NeverReads => {}
+            CollectorBehaviour::SaysLast(_) => return None,
+            CollectorBehaviour::Says(_)
+            | CollectorBehaviour::IsSilent
+            | CollectorBehaviour::NeverReads => {}
         }
     }
 }
@@ -320,17 +329,21 @@ fn a_request_and_each_of_its_attempts_are_spans_of_one_trace() {
 }
 
 /// Every kind of misbehaviour of a collector.
-const STRANGE: [Manner; 10] = [
-    Manner::IsSilent,
-    Manner::NeverReads,
-    Manner::SaysLast(""),
-    Manner::SaysLast("HTTP/1.1 200 OK\r\nContent-Le"),
-    Manner::SaysLast("\0\u{1}nonsense\r\n\r\n"),
-    Manner::Says("HTTP/1.1 400 Bad Request\r\nContent-Length: 5\r\n\r\nnever"),
-    Manner::Says("HTTP/1.1 301 Moved\r\nLocation: http://h/\r\nContent-Length: 0\r\n\r\n"),
-    Manner::Says("HTTP/1.1 429 Busy\r\nRetry-After: 100000\r\nContent-Length: 0\r\n\r\n"),
-    Manner::Says("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"),
-    Manner::SaysTooMuch("HTTP/1.1 500 No\r\nContent-Length: 1000000000\r\n\r\n"),
+const MISBEHAVIOURS: [CollectorBehaviour; 10] = [
+    CollectorBehaviour::IsSilent,
+    CollectorBehaviour::NeverReads,
+    CollectorBehaviour::SaysLast(""),
+    CollectorBehaviour::SaysLast("HTTP/1.1 200 OK\r\nContent-Le"),
+    CollectorBehaviour::SaysLast("\0\u{1}nonsense\r\n\r\n"),
+    CollectorBehaviour::Says("HTTP/1.1 400 Bad Request\r\nContent-Length: 5\r\n\r\nnever"),
+    CollectorBehaviour::Says(
+        "HTTP/1.1 301 Moved\r\nLocation: http://h/\r\nContent-Length: 0\r\n\r\n",
+    ),
+    CollectorBehaviour::Says(
+        "HTTP/1.1 429 Busy\r\nRetry-After: 100000\r\nContent-Length: 0\r\n\r\n",
+    ),
+    CollectorBehaviour::Says("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"),
+    CollectorBehaviour::SaysTooMuch("HTTP/1.1 500 No\r\nContent-Length: 1000000000\r\n\r\n"),
 ];
 
 #[test]
@@ -338,7 +351,7 @@ fn failing_collector_does_not_affect_requests() {
     const REQUESTS: u64 = 1_000;
     let dead = "127.0.0.1:1".to_owned();
     let nowhere = "no-such-host.invalid:4318".to_owned();
-    let strange = STRANGE.map(|manner| Collector::start(manner).address);
+    let strange = MISBEHAVIOURS.map(|manner| Collector::start(manner).address);
     let io = drivers().last().expect("there is one");
     for collector in [dead, nowhere].into_iter().chain(strange) {
         let keys = "timeout = \"200ms\"\nqueue = 100";
@@ -368,10 +381,10 @@ fn accepted_and_refused_spans_are_counted() {
     // partial_success { rejected_spans: 1, error_message: "old" }
     let partial = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 9\r\n\r\n\n\u{7}\u{8}\u{1}\u{12}\u{3}old";
     for (manner, counted, told) in [
-        (Manner::SaysLast(half), (1, 0), None),
-        (Manner::SaysTooMuch(endless), (1, 0), None),
+        (CollectorBehaviour::SaysLast(half), (1, 0), None),
+        (CollectorBehaviour::SaysTooMuch(endless), (1, 0), None),
         (
-            Manner::Says(partial),
+            CollectorBehaviour::Says(partial),
             (0, 1),
             Some("refused 1 of 1 span, which are lost: old"),
         ),

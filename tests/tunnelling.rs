@@ -6,8 +6,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::application::{Application, say_hello};
-use crate::peer::{Peer, Secured, python};
+use crate::application::{Application, exchange_over_websocket};
+use crate::peer::{Peer, TlsClient, python};
 use crate::program::{Client, Program, Serve, drivers};
 
 #[test]
@@ -17,7 +17,7 @@ fn websocket_tunnel() {
         let serve = Serve::start(&["--forward", &application.address, "--io", io]);
         let mut clients: Vec<_> = (0..3).map(|_| serve.connect()).collect();
         for client in &mut clients {
-            say_hello(client, "/chat");
+            exchange_over_websocket(client, "/chat");
         }
         let totals = serve.stop();
         assert_eq!(totals.number_before(" tunnels"), 3, "{totals:?}");
@@ -33,8 +33,8 @@ fn websocket_tunnel_through_haproxy_and_onrushes() {
     let middle = Peer::haproxy(&last.address);
     let first = Serve::start(&["--forward", &middle.server()]);
     let front = Peer::haproxy(&first.address);
-    say_hello(&mut first.connect(), "/");
-    say_hello(&mut Client::connect(&front.socket), "/");
+    exchange_over_websocket(&mut first.connect(), "/");
+    exchange_over_websocket(&mut Client::connect(&front.socket), "/");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn websocket_tunnel_over_tls() {
     for io in drivers() {
         let serve = Serve::start(&["--config", &path, "--io", io]);
         let address = serve.address.trim_end_matches(" with TLS");
-        say_hello(&mut Client(Secured::connect(address)), "/chat");
+        exchange_over_websocket(&mut Client(TlsClient::connect(address)), "/chat");
         let totals = serve.stop();
         assert_eq!(totals.number_before(" tunnels"), 1, "{totals:?}");
     }

@@ -12,8 +12,8 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::application::{Application, greet, say};
-use crate::program::{Client, PATIENCE, Program, Serve, drivers, until};
+use crate::application::{Application, echo_frame, open_websocket};
+use crate::program::{Client, Program, Serve, TIMEOUT, drivers, until};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_onrush");
 /// A program that ignores its arguments and does nothing.
@@ -22,11 +22,11 @@ const SLEEPER: &str = "sleeper";
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
 /// The successor of a process, ended on drop.
-pub(crate) struct Next(pub(crate) Pid);
+pub(crate) struct Successor(pub(crate) Pid);
 
-impl Next {
+impl Successor {
     /// Waits until the log reports this many upgrades, and returns the last successor.
-    pub(crate) fn of(serve: &Serve, count: usize) -> Next {
+    pub(crate) fn of(serve: &Serve, count: usize) -> Successor {
         let said = until("an upgrade", || {
             let said = serve.program.err.wait_for("SIGUSR2");
             (said.matches(" serves now, finishing").count() == count).then_some(said)
@@ -39,7 +39,7 @@ impl Next {
         let number = number
             .and_then(|number| number.parse().ok())
             .expect("a number");
-        Next(Pid::from_raw(number).expect("not zero"))
+        Successor(Pid::from_raw(number).expect("not zero"))
     }
 
     fn signal(&self, signal: Signal) {
@@ -47,7 +47,7 @@ impl Next {
     }
 }
 
-impl Drop for Next {
+impl Drop for Successor {
     fn drop(&mut self) {
         // It is not our child: init waits for it, if there is one.
         let _ = kill_process(self.0, Signal::TERM);
@@ -75,7 +75,7 @@ fn upgrade_reads_current_includes() {
     let site = "[[route]]\npath = \"/\"\nrespond = { status = 200, body = \"included\" }\n";
     fs::write(sites.join("a.toml"), site).expect("it is ours");
     serve.program.signal(Signal::USR2);
-    let _next = Next::of(&serve, 1);
+    let _next = Successor::of(&serve, 1);
     serve.program.out.wait_for("served ");
     assert_eq!(serve.body(), "included");
 }
@@ -99,7 +99,7 @@ fn upgrade_serves_current_file() {
         assert!(kept.receive().expect("a response").ends_with("\r\n\r\none"));
         fs::write(&path, text("two")).expect("it is ours");
         serve.program.signal(Signal::USR2);
-        let next = Next::of(&serve, 1);
+        let next = Successor::of(&serve, 1);
         // Clients of the old process learn of its end by a response or by an orderly close.
         until("the end of the connection", || {
             kept.0.write_all(GET).ok();
@@ -206,13 +206,13 @@ fn upgrades_under_load_lose_no_request() {
                 asked
             };
             let clients = [(); 8].map(|()| scope.spawn(client));
-            let mut last: Option<Next> = None;
+            let mut last: Option<Successor> = None;
             for count in 1..=UPGRADES {
                 match &last {
                     None => serve.program.signal(Signal::USR2),
                     Some(last) => last.signal(Signal::USR2),
                 }
-                let next = Next::of(&serve, count);
+                let next = Successor::of(&serve, count);
                 for _ in 0..50 {
                     assert_eq!(serve.body(), "hello");
                 }
@@ -252,20 +252,20 @@ fn tunnels_of_old_process_live_until_drain() {
     let serve = Serve::start(&["--config", &path.display().to_string()]);
     let mut tunnels: Vec<_> = (0..20).map(|_| serve.connect()).collect();
     for tunnel in &mut tunnels {
-        greet(tunnel, "/chat");
+        open_websocket(tunnel, "/chat");
     }
     serve.program.signal(Signal::USR2);
-    let next = Next::of(&serve, 1);
+    let next = Successor::of(&serve, 1);
     for tunnel in &mut tunnels {
-        say(tunnel);
+        echo_frame(tunnel);
     }
     let mut late = serve.connect();
-    greet(&mut late, "/chat");
-    say(&mut late);
+    open_websocket(&mut late, "/chat");
+    echo_frame(&mut late);
     // The old process has nothing left to wait for.
     drop(tunnels);
     serve.program.out.wait_for("20 tunnels");
-    say(&mut late);
+    echo_frame(&mut late);
     drop((late, next));
     assert_eq!(serve.program.finish().code, Some(0));
 }
@@ -285,7 +285,7 @@ fn upgrade_starts_replaced_program() {
     assert_eq!(serve.body(), "hello");
     symlink(&copy, &program).expect("it is free");
     serve.program.signal(Signal::USR2);
-    let next = Next::of(&serve, 1);
+    let next = Successor::of(&serve, 1);
     let what = fs::read_link(format!("/proc/{}/exe", next.0.as_raw_nonzero())).expect("it runs");
     assert_eq!(what, fs::canonicalize(&copy).expect("it is there"));
     assert_eq!(serve.body(), "hello");
@@ -299,7 +299,7 @@ fn service_manager_is_notified() {
     let manager = directory.path().join("notify");
     let manager_socket = UnixDatagram::bind(&manager).expect("it is free");
     manager_socket
-        .set_read_timeout(Some(PATIENCE))
+        .set_read_timeout(Some(TIMEOUT))
         .expect("not zero");
     let hear = || {
         let mut bytes = [0; 4096];
@@ -323,7 +323,7 @@ fn service_manager_is_notified() {
     }
     fs::write(&path, text).expect("it is ours");
     serve.program.signal(Signal::USR2);
-    let next = Next::of(&serve, 1);
+    let next = Successor::of(&serve, 1);
     let number = u32::try_from(next.0.as_raw_nonzero().get()).expect("a number");
     // The old process sends nothing: it is no longer the main process.
     assert_eq!(hear().trim_end(), ready(number));
@@ -338,7 +338,7 @@ fn watchdog_notifications_survive_upgrade() {
     let directory = tempfile::tempdir().expect("a directory");
     let manager = directory.path().join("notify");
     let socket = UnixDatagram::bind(&manager).expect("it is free");
-    socket.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     // Waits for this many watchdog notifications, with nothing else but READY among them.
     let hear = |count: usize| {
         let mut alive = 0;
@@ -358,7 +358,7 @@ fn watchdog_notifications_survive_upgrade() {
     let mut serve = Serve::of(Program::start(&mut command));
     hear(3);
     serve.program.signal(Signal::USR2);
-    let next = Next::of(&serve, 1);
+    let next = Successor::of(&serve, 1);
     until("the end of the one before", || {
         (!serve.program.is_running()).then_some(())
     });
@@ -447,7 +447,7 @@ fn reload_during_upgrade_is_done_by_survivor() {
     fs::write(&three, text("three")).expect("it is ours");
     fs::rename(&three, &path).expect("it is ours");
     serve.program.signal(Signal::HUP);
-    let next = Next::of(&serve, 1);
+    let next = Successor::of(&serve, 1);
     until("the last configuration", || {
         (serve.body() == "three").then_some(())
     });

@@ -3,12 +3,12 @@
 use std::net::Shutdown;
 
 use super::*;
-use crate::application::Holding;
+use crate::application::HoldingServer;
 
 /// Number of responses to three requests on one connection.
 fn responses(port: u16, host: &str) -> usize {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     let request = format!("HEAD /a.html HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let is_answered = |_: &usize| {
         let mut received = Vec::new();
@@ -72,7 +72,7 @@ fn connections_that_nginx_closes_stay_open_with_a_note() {
 #[ignore = "foreign programs: make test-all"]
 fn a_read_timeout_of_one_location_is_its_own() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (port, silent) = (free_port(), Holding::start());
+    let (port, silent) = (free_port(), HoldingServer::start());
     let text = format!(
         "server {{ listen 127.0.0.1:{port}; proxy_next_upstream off;
         location /fast/ {{ proxy_read_timeout 1s; proxy_pass http://{0}; }}
@@ -81,7 +81,7 @@ fn a_read_timeout_of_one_location_is_its_own() {
     );
     let ask_both = || {
         let mut slow = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-        slow.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        slow.set_read_timeout(Some(TIMEOUT)).expect("not zero");
         let request = b"GET /slow HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
         slow.write_all(request).expect("it is taken");
         let mut held = silent.next();
@@ -166,7 +166,7 @@ fn responder(port: u16, host: &str, request: &str) -> String {
         .map(|field| format!("{field}\r\n"))
         .collect();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     let text = format!("GET / HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n");
     stream.write_all(text.as_bytes()).expect("it is taken");
     let response = receive_all(&mut stream);
@@ -175,9 +175,9 @@ fn responder(port: u16, host: &str, request: &str) -> String {
 }
 
 /// Opens a WebSocket through the proxy at `port` and closes the client's side. Returns the connections of client and server.
-fn half_closed(port: u16, server: &Holding) -> (TcpStream, TcpStream) {
+fn half_closed(port: u16, server: &HoldingServer) -> (TcpStream, TcpStream) {
     let mut client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-    client.set_read_timeout(Some(PATIENCE)).expect("not zero");
+    client.set_read_timeout(Some(TIMEOUT)).expect("not zero");
     let key = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
     let upgrade = "Connection: Upgrade\r\nUpgrade: websocket";
     let request = format!("GET / HTTP/1.1\r\nHost: h\r\n{upgrade}\r\n{key}\r\n\r\n");
@@ -201,7 +201,7 @@ fn half_closed(port: u16, server: &Holding) -> (TcpStream, TcpStream) {
 #[test]
 #[ignore = "foreign programs: make test-all"]
 fn half_closed_tunnels_end_after_server_fin() {
-    let server = Holding::start();
+    let server = HoldingServer::start();
     // The tunnel with client-fin opens first and has the shorter timeout, but it must outlive the other.
     let sites = ["timeout client-fin 1s", "timeout server-fin 2s"].map(|line| {
         let (directory, port) = (tempfile::tempdir().expect("a directory"), free_port());

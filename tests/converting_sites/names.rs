@@ -39,7 +39,7 @@ const HOSTS: [&str; 5] = [
 fn answers(port: u16, port_of_http2: u16) -> Vec<String> {
     let of_text = REQUESTS.map(|request| {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("not zero");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("not zero");
         let text = format!("{request}\r\nConnection: close\r\n\r\n");
         stream.write_all(text.as_bytes()).expect("it is taken");
         let response = receive_all(&mut stream);

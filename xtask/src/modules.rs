@@ -72,7 +72,7 @@ enum Purpose {
     /// Use in this file: `use`.
     Use,
     /// A re-export: `pub use`.
-    PassOn,
+    Reexport,
 }
 
 /// Meaning of a name, with the index of a module.
@@ -281,7 +281,7 @@ impl<'file> Visit<'file> for Reader {
                 if !is_for_tests(&item.attrs) && item.leading_colon.is_none() {
                     let purpose = match item.vis {
                         Visibility::Inherited => Purpose::Use,
-                        _ => Purpose::PassOn,
+                        _ => Purpose::Reexport,
                     };
                     self.import(&item.tree, &[], purpose);
                 }

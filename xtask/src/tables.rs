@@ -20,13 +20,13 @@ const HEAD: &str = "| work |";
 
 /// An error in a document, and its line, from 1.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
+pub(crate) struct TableError {
     pub(crate) line: usize,
     pub(crate) what: String,
 }
 
 /// Returns the document with its tables updated from the results.
-pub(crate) fn filled(text: &str, tree: &Tree) -> Result<String, Broken> {
+pub(crate) fn filled(text: &str, tree: &Tree) -> Result<String, TableError> {
     let mut out = String::new();
     let mut lines = text.lines().enumerate();
     while let Some((at, line)) = lines.next() {
@@ -35,7 +35,7 @@ pub(crate) fn filled(text: &str, tree: &Tree) -> Result<String, Broken> {
         let Some(source) = source_of(line) else {
             continue;
         };
-        let broken = |what: String| Broken { line: at + 1, what };
+        let broken = |what: String| TableError { line: at + 1, what };
         for row in rows(source, tree).map_err(broken)? {
             out.push_str(row);
             out.push('\n');
@@ -82,7 +82,7 @@ mod tests {
 
     const SUMMARY: &str = "# peers\n\n| work | figure |\n|---|---|\n| files | 1 |\n| forwarding | 2 |\n\n| change |\n";
 
-    fn fill(text: &str) -> Result<String, Broken> {
+    fn fill(text: &str) -> Result<String, TableError> {
         filled(text, &Tree::of(&[("runs/a/summary.md", SUMMARY)]))
     }
 

@@ -1,7 +1,7 @@
 //! The rules of STYLE.md and ARCHITECTURE.md that a program can check. Pure: files in, problems out.
 
-mod circles;
 mod crates;
+mod cycles;
 mod documents;
 mod functions;
 mod lengths;
@@ -20,7 +20,7 @@ pub(crate) fn problems(tree: &Tree) -> Vec<Problem> {
     let syntax = Syntax::parse(tree);
     let mut problems = [
         crates::problems(tree),
-        circles::problems(&syntax),
+        cycles::problems(&syntax),
         functions::problems(&syntax),
         lengths::problems(tree, &syntax),
         rooms::problems(tree, &syntax),

@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 
 use crate::authority::Audience;
 use crate::connections;
-use crate::desk::Desk;
-use crate::desk::operator::Order;
-use crate::desk::readiness::Phase;
+use crate::context::Context;
+use crate::context::operator::Command;
+use crate::context::readiness::Phase;
 use crate::feed;
-use crate::feed::Feed;
+use crate::feed::EventStream;
 use crate::json;
 use crate::live;
 use crate::metrics;
-use crate::parameters::{check_listener, check_parameters, events_from, only};
+use crate::parameters::{check_listener, check_parameters, parse_events_after, sole_value};
 use crate::profile;
 use crate::request::Request;
 use crate::response::Response;
 use crate::response::page;
-use crate::server_change::changes;
-use crate::views::{self, PATIENCE, Views, within};
+use crate::server_change::parse_changes;
+use crate::views::{self, CORE_TIMEOUT, CoreViews, with_timeout};
 
 /// Description of the interface in OpenAPI 3.1.
 pub(crate) const OPENAPI: &str = include_str!("../openapi.json");
@@ -62,7 +62,7 @@ enum Methods {
 pub(crate) enum Reply {
     Whole(Response),
     /// A stream that lasts until the client disconnects or the server stops.
-    Feed(Feed),
+    Feed(EventStream),
 }
 
 impl Methods {
@@ -83,12 +83,12 @@ impl Methods {
     }
 }
 
-impl Desk {
+impl Context {
     pub(crate) fn audience(path: &str) -> Audience {
         match path {
-            "/" => Audience::Visitors,
-            "/live" | "/ready" | "/status.js" | "/status.css" => Audience::Everybody,
-            _ => Audience::Trusted,
+            "/" => Audience::Navigation,
+            "/live" | "/ready" | "/status.js" | "/status.css" => Audience::Public,
+            _ => Audience::Authorized,
         }
     }
 
@@ -105,13 +105,13 @@ impl Desk {
                 let why = "too many clients follow this stream; request it without Accept: text/event-stream";
                 return Reply::Whole(Response::error(503, why));
             }
-            "/v1/events" if is_followed => match events_from(&request) {
-                Ok(after) => return Reply::Feed(Feed::Events(after)),
+            "/v1/events" if is_followed => match parse_events_after(&request) {
+                Ok(after) => return Reply::Feed(EventStream::Events(after)),
                 Err(refused) => return Reply::Whole(refused),
             },
             "/v1/live" if is_followed => {
                 return match check_parameters(&request) {
-                    Ok(()) => Reply::Feed(Feed::Live(None)),
+                    Ok(()) => Reply::Feed(EventStream::Live(None)),
                     Err(refused) => Reply::Whole(refused),
                 };
             }
@@ -165,24 +165,24 @@ impl Desk {
                 Response::json(200, &json::servers(&views, &self.journal))
             }
             "/v1/config" => Response::json(200, &self.operator.configuration()),
-            "/v1/events" => match events_from(&request) {
-                Ok(after) => Response::json(200, &feed::so_far(&self.journal, after)),
+            "/v1/events" => match parse_events_after(&request) {
+                Ok(after) => Response::json(200, &feed::past_events(&self.journal, after)),
                 Err(refused) => refused,
             },
             "/v1/live" => self.now().await,
             "/v1/log" if request.method == Method::Post => self.set_log_level(&request.body),
             "/v1/log" => self.log_level(),
             "/v1/explain" => self.explain(&request.body),
-            "/v1/reload" => self.order(Order::Reload, &request.body).await,
-            "/v1/upgrade" => self.order(Order::Upgrade, &request.body).await,
+            "/v1/reload" => self.order(Command::Reload, &request.body).await,
+            "/v1/upgrade" => self.order(Command::Upgrade, &request.body).await,
             "/v1/drain" => self.drain(&request.body),
-            "/v1/stop" => self.order(Order::Stop, &request.body).await,
+            "/v1/stop" => self.order(Command::Stop, &request.body).await,
             known => unreachable!("{known} has its response above"),
         }
     }
 
-    async fn views(&self) -> Views {
-        Views::take(&self.core, &self.inspector).await
+    async fn views(&self) -> CoreViews {
+        CoreViews::take(&self.core, &self.inspector).await
     }
 
     async fn connections(&self, query: &str) -> Response {
@@ -203,7 +203,7 @@ impl Desk {
     async fn now(&self) -> Response {
         let mut before = None;
         loop {
-            live::due(&self.core, before.as_ref()).await;
+            live::wait_until_due(&self.core, before.as_ref()).await;
             if let Some(value) = live::sample(self, &mut before).await {
                 return Response::json(200, &value);
             }
@@ -213,11 +213,11 @@ impl Desk {
     /// Liveness: 200 if all cores respond, otherwise 503.
     async fn live(&self) -> Response {
         let views = self.views().await;
-        let status = match views.silent.is_empty() {
+        let status = match views.unresponsive.is_empty() {
             true => 200,
             false => 503,
         };
-        let live = json!({ "live": status == 200, "silent_cores": views.silent });
+        let live = json!({ "live": status == 200, "silent_cores": views.unresponsive });
         Response::json(status, &live)
     }
 
@@ -235,7 +235,7 @@ impl Desk {
     fn drain(&self, body: &[u8]) -> Response {
         let wanted = match body {
             b"" => Some(true),
-            body => only(body, "drain").and_then(|value| value.as_bool()),
+            body => sole_value(body, "drain").and_then(|value| value.as_bool()),
         };
         match wanted {
             Some(true) => {
@@ -260,7 +260,7 @@ impl Desk {
     }
 
     fn set_log_level(&self, body: &[u8]) -> Response {
-        let level = only(body, "level");
+        let level = sole_value(body, "level");
         let Some(level) = level.as_ref().and_then(Value::as_str) else {
             return Response::error(400, "expected {\"level\": NAME}");
         };
@@ -278,12 +278,12 @@ impl Desk {
         }
     }
 
-    async fn order(&self, order: Order, body: &[u8]) -> Response {
+    async fn order(&self, order: Command, body: &[u8]) -> Response {
         if !body.is_empty() {
             return Response::error(400, "expected no body");
         }
         let (promise, outcome) = self.core.promise();
-        self.operator.order(order, promise);
+        self.operator.execute(order, promise);
         match outcome.await {
             Some(Ok(facts)) => Response::json(200, &facts),
             Some(Err(why)) => Response::error(409, &why),
@@ -292,7 +292,7 @@ impl Desk {
     }
 
     async fn set_server(&self, body: &[u8]) -> Response {
-        let (place, changes) = match changes(body) {
+        let (place, changes) = match parse_changes(body) {
             Ok(wanted) => wanted,
             Err(why) => return Response::error(400, &why),
         };
@@ -301,7 +301,7 @@ impl Desk {
             let (promise, outcome) = self.core.promise();
             let taken = self.inspector.set_server(place.clone(), change, promise);
             let changed = match taken {
-                Ok(()) => within(&self.core, outcome, PATIENCE).await,
+                Ok(()) => with_timeout(&self.core, outcome, CORE_TIMEOUT).await,
                 Err(_) => None,
             };
             match changed {

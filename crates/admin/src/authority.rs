@@ -119,25 +119,25 @@ pub(crate) enum Denial {
     /// The token is missing or wrong.
     Token,
     /// A page of another site sent the request.
-    Foreign,
+    CrossSite,
 }
 
 /// Clients that may request a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Audience {
     /// Anyone who follows a link to the status page, which contains no data and cannot be framed.
-    Visitors,
+    Navigation,
     /// Anyone: load balancers, service managers, and the files of the status page. None of them sends a token.
-    Everybody,
+    Public,
     /// Clients with the token, if one is configured.
-    Trusted,
+    Authorized,
 }
 
 /// Access that a connection has before its first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Authority {
     /// The peer of the Unix socket is root or the user of this process.
-    Known,
+    Trusted,
     /// The peer of the Unix socket is another user.
     Refused,
     /// TCP: each request carries the token.
@@ -145,9 +145,11 @@ pub(crate) enum Authority {
 }
 
 /// Authority of the peer of a connection.
-pub(crate) fn of(stream: &Stream) -> Authority {
+pub(crate) fn authority_of(stream: &Stream) -> Authority {
     match stream.peer_user() {
-        Some(user) if user == 0 || user == rustix::process::geteuid().as_raw() => Authority::Known,
+        Some(user) if user == 0 || user == rustix::process::geteuid().as_raw() => {
+            Authority::Trusted
+        }
         Some(_) => Authority::Refused,
         None => Authority::ByToken,
     }
@@ -174,14 +176,14 @@ pub(crate) fn check(
         (None, None) => false,
     };
     // A top-level navigation: the page with the link cannot read the response.
-    let is_visit = audience == Audience::Visitors
+    let is_visit = audience == Audience::Navigation
         && value("sec-fetch-mode") == Some(b"navigate")
         && value("sec-fetch-dest") == Some(b"document")
         && value("origin").is_none();
     if is_foreign && !is_visit {
-        return Err(Denial::Foreign);
+        return Err(Denial::CrossSite);
     }
-    let Some(token) = token.filter(|_| audience == Audience::Trusted) else {
+    let Some(token) = token.filter(|_| audience == Audience::Authorized) else {
         return Ok(());
     };
     let sent = value("authorization").and_then(|value| {
@@ -238,14 +240,14 @@ mod tests {
         assert_eq!(
             outcome(
                 &format!("Authorization: Bearer {TOKEN}\r\n"),
-                Audience::Trusted
+                Audience::Authorized
             ),
             Ok(())
         );
         assert_eq!(
             outcome(
                 &format!("authorization: bearer {TOKEN}\r\n"),
-                Audience::Trusted
+                Audience::Authorized
             ),
             Ok(())
         );
@@ -258,11 +260,11 @@ mod tests {
             format!("Authorization: Basic {TOKEN}\r\n"),
         ] {
             assert_eq!(
-                outcome(&wrong, Audience::Trusted),
+                outcome(&wrong, Audience::Authorized),
                 Err(Denial::Token),
                 "{wrong}"
             );
-            assert_eq!(outcome(&wrong, Audience::Everybody), Ok(()), "{wrong}");
+            assert_eq!(outcome(&wrong, Audience::Public), Ok(()), "{wrong}");
         }
     }
 
@@ -276,29 +278,29 @@ mod tests {
         ] {
             let fields = format!("{fields}Authorization: Bearer {TOKEN}\r\n");
             assert_eq!(
-                outcome(&fields, Audience::Everybody),
-                Err(Denial::Foreign),
+                outcome(&fields, Audience::Public),
+                Err(Denial::CrossSite),
                 "{fields}"
             );
         }
         let link = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n";
         let visit = format!("{link}Sec-Fetch-Dest: document\r\n");
-        assert_eq!(outcome(&visit, Audience::Visitors), Ok(()));
+        assert_eq!(outcome(&visit, Audience::Navigation), Ok(()));
         for (fields, audience) in [
-            (visit.clone(), Audience::Everybody),
-            (visit.clone(), Audience::Trusted),
-            (format!("{visit}Origin: null\r\n"), Audience::Visitors),
+            (visit.clone(), Audience::Public),
+            (visit.clone(), Audience::Authorized),
+            (format!("{visit}Origin: null\r\n"), Audience::Navigation),
             (
                 format!("{link}Sec-Fetch-Dest: iframe\r\n"),
-                Audience::Visitors,
+                Audience::Navigation,
             ),
         ] {
             let refused = outcome(&fields, audience);
-            assert_eq!(refused, Err(Denial::Foreign), "{audience:?} {fields}");
+            assert_eq!(refused, Err(Denial::CrossSite), "{audience:?} {fields}");
         }
         let own = format!(
             "Sec-Fetch-Site: same-origin\r\nOrigin: http://h\r\nAuthorization: Bearer {TOKEN}\r\n"
         );
-        assert_eq!(outcome(&own, Audience::Trusted), Ok(()));
+        assert_eq!(outcome(&own, Audience::Authorized), Ok(()));
     }
 }

@@ -14,32 +14,32 @@ use serde_json::Value;
 
 use crate::authority::Token;
 use crate::feed;
-use crate::response::IDENTITY;
+use crate::response::IDENTITY_FIELD;
 
 /// Maximum size of a response in bytes: the metrics of thousands of servers.
 const RESPONSE_MAX: u64 = 256 * 1024 * 1024;
 
 /// Time limit of a query, including its response: the server waits 5 s for a core that does not answer. An event stream
 /// sends a line at least every 15 s; the limit applies to each line.
-const PATIENCE: Duration = Duration::from_secs(20);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time limit of a command: an upgrade takes up to a minute after reading the configuration, which may be long.
-const ORDER_PATIENCE: Duration = Duration::from_secs(90);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Location of an admin interface.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum Endpoint {
     /// A Unix socket.
     Unix(PathBuf),
     /// A TCP address, and the token if it needs one.
     Tcp(SocketAddr, Option<Token>),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Unix(path) => write!(f, "unix:{}", path.display()),
-            Place::Tcp(address, _) => address.fmt(f),
+            Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
+            Endpoint::Tcp(address, _) => address.fmt(f),
         }
     }
 }
@@ -64,22 +64,22 @@ impl Response {
 ///
 /// # Errors
 /// If nothing listens there, the listener is not an admin interface, or its response is incomplete.
-pub fn ask(place: &Place, path: &str, body: Option<&str>) -> io::Result<Response> {
+pub fn request(place: &Endpoint, path: &str, body: Option<&str>) -> io::Result<Response> {
     let patience = match body {
-        Some(_) => ORDER_PATIENCE,
-        None => PATIENCE,
+        Some(_) => COMMAND_TIMEOUT,
+        None => QUERY_TIMEOUT,
     };
-    ask_within(place, path, body, Deadline::after(patience))
+    request_with_deadline(place, path, body, Deadline::after(patience))
 }
 
-fn ask_within(
-    place: &Place,
+fn request_with_deadline(
+    place: &Endpoint,
     path: &str,
     body: Option<&str>,
     deadline: Deadline,
 ) -> io::Result<Response> {
     identify(place, deadline)?;
-    let request = request(place, path, (body, "application/json"));
+    let request = encode_request(place, path, (body, "application/json"));
     let mut bytes = Vec::new();
     let mut stream = Stream::connect(place, deadline)?;
     stream.write_all(request.as_bytes())?;
@@ -107,14 +107,14 @@ fn ask_within(
 /// # Errors
 /// The errors of [`ask`] and of `each`; also if the server refuses the stream, or the connection closes before the
 /// stream ends.
-pub fn follow(
-    place: &Place,
+pub fn stream_events(
+    place: &Endpoint,
     path: &str,
     mut each: impl FnMut(&Value) -> io::Result<()>,
 ) -> io::Result<()> {
-    let deadline = Deadline::after(PATIENCE);
+    let deadline = Deadline::after(QUERY_TIMEOUT);
     identify(place, deadline)?;
-    let request = request(place, path, (None, feed::CONTENT_TYPE));
+    let request = encode_request(place, path, (None, feed::CONTENT_TYPE));
     let mut stream = Stream::connect(place, deadline)?;
     stream.write_all(request.as_bytes())?;
     let mut reader = BufReader::new(stream);
@@ -128,12 +128,12 @@ pub fn follow(
     }
     loop {
         line.clear();
-        reader.get_mut().deadline = Deadline::after(PATIENCE);
+        reader.get_mut().deadline = Deadline::after(QUERY_TIMEOUT);
         if reader.read_line(&mut line)? == 0 {
             break;
         }
         let line = line.trim_end_matches(['\r', '\n']);
-        if line == feed::END {
+        if line == feed::END_COMMENT {
             return Ok(());
         }
         let Some(data) = line.strip_prefix("data: ") else {
@@ -148,13 +148,13 @@ pub fn follow(
 }
 
 /// Checks that an admin interface listens at `place`: a request without a token that changes nothing.
-fn identify(place: &Place, deadline: Deadline) -> io::Result<()> {
+fn identify(place: &Endpoint, deadline: Deadline) -> io::Result<()> {
     let place = match place {
-        Place::Unix(path) => Place::Unix(path.clone()),
-        Place::Tcp(address, _) => Place::Tcp(*address, None),
+        Endpoint::Unix(path) => Endpoint::Unix(path.clone()),
+        Endpoint::Tcp(address, _) => Endpoint::Tcp(*address, None),
     };
     let mut stream = Stream::connect(&place, deadline)?;
-    stream.write_all(request(&place, "/ready", (None, "application/json")).as_bytes())?;
+    stream.write_all(encode_request(&place, "/ready", (None, "application/json")).as_bytes())?;
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
     loop {
@@ -170,7 +170,7 @@ fn identify(place: &Place, deadline: Deadline) -> io::Result<()> {
 }
 
 fn check_identity(head: &ResponseHead<'_, '_>) -> io::Result<()> {
-    let (name, value) = IDENTITY;
+    let (name, value) = IDENTITY_FIELD;
     let is_identity = |header: &Header<'_>| {
         header.name.eq_ignore_ascii_case(name) && header.value == value.as_bytes()
     };
@@ -200,15 +200,15 @@ impl Deadline {
     }
 
     /// Returns the time left, or an error if the deadline has passed.
-    fn rest(self) -> io::Result<Duration> {
+    fn remaining(self) -> io::Result<Duration> {
         let rest = self.at.since(clock::now());
         match rest.is_zero() {
-            true => Err(self.passed()),
+            true => Err(self.timeout_error()),
             false => Ok(rest),
         }
     }
 
-    fn passed(self) -> io::Error {
+    fn timeout_error(self) -> io::Error {
         io::Error::new(
             io::ErrorKind::TimedOut,
             format!(
@@ -219,9 +219,9 @@ impl Deadline {
     }
 
     /// Replaces a timeout of the socket by the error for a passed deadline.
-    fn named(self, error: io::Error) -> io::Error {
+    fn map_timeout(self, error: io::Error) -> io::Error {
         match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.passed(),
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => self.timeout_error(),
             _ => error,
         }
     }
@@ -239,12 +239,12 @@ enum Socket {
 }
 
 impl Stream {
-    fn connect(place: &Place, deadline: Deadline) -> io::Result<Stream> {
+    fn connect(place: &Endpoint, deadline: Deadline) -> io::Result<Stream> {
         let socket = match place {
-            Place::Unix(path) => Socket::Unix(UnixStream::connect(path)?),
-            Place::Tcp(address, _) => {
-                let stream = TcpStream::connect_timeout(address, deadline.rest()?);
-                Socket::Tcp(stream.map_err(|error| deadline.named(error))?)
+            Endpoint::Unix(path) => Socket::Unix(UnixStream::connect(path)?),
+            Endpoint::Tcp(address, _) => {
+                let stream = TcpStream::connect_timeout(address, deadline.remaining()?);
+                Socket::Tcp(stream.map_err(|error| deadline.map_timeout(error))?)
             }
         };
         Ok(Stream { socket, deadline })
@@ -253,7 +253,7 @@ impl Stream {
 
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let rest = Some(self.deadline.rest()?);
+        let rest = Some(self.deadline.remaining()?);
         let read = match &mut self.socket {
             Socket::Unix(stream) => {
                 stream.set_read_timeout(rest)?;
@@ -264,13 +264,13 @@ impl Read for Stream {
                 stream.read(buffer)
             }
         };
-        read.map_err(|error| self.deadline.named(error))
+        read.map_err(|error| self.deadline.map_timeout(error))
     }
 }
 
 impl Write for Stream {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let rest = Some(self.deadline.rest()?);
+        let rest = Some(self.deadline.remaining()?);
         let written = match &mut self.socket {
             Socket::Unix(stream) => {
                 stream.set_write_timeout(rest)?;
@@ -281,7 +281,7 @@ impl Write for Stream {
                 stream.write(buffer)
             }
         };
-        written.map_err(|error| self.deadline.named(error))
+        written.map_err(|error| self.deadline.map_timeout(error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -289,10 +289,10 @@ impl Write for Stream {
     }
 }
 
-fn request(place: &Place, path: &str, (body, accept): (Option<&str>, &str)) -> String {
+fn encode_request(place: &Endpoint, path: &str, (body, accept): (Option<&str>, &str)) -> String {
     let (host, token) = match place {
-        Place::Unix(_) => ("localhost".to_owned(), None),
-        Place::Tcp(address, token) => (address.to_string(), token.as_ref()),
+        Endpoint::Unix(_) => ("localhost".to_owned(), None),
+        Endpoint::Tcp(address, token) => (address.to_string(), token.as_ref()),
     };
     let authorization = token.map_or(String::new(), |token| {
         format!("Authorization: Bearer {}\r\n", token.text())
@@ -319,10 +319,10 @@ mod tests {
     fn slow_response_hits_deadline() {
         for identified in [0, 1] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let place = Place::Tcp(listener.local_addr().unwrap(), None);
+            let place = Endpoint::Tcp(listener.local_addr().unwrap(), None);
             let (end, ended) = mpsc::channel::<()>();
             let server = thread::spawn(move || {
-                let (name, value) = IDENTITY;
+                let (name, value) = IDENTITY_FIELD;
                 for _ in 0..identified {
                     let (mut stream, _) = listener.accept().unwrap();
                     let head =
@@ -339,7 +339,7 @@ mod tests {
                 }
             });
             let deadline = Deadline::after(Duration::from_millis(200));
-            let error = ask_within(&place, "/v1/status", None, deadline).unwrap_err();
+            let error = request_with_deadline(&place, "/v1/status", None, deadline).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
             assert!(error.to_string().contains("within 0.2 s"), "{error}");
             drop(end);

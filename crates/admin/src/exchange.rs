@@ -10,10 +10,10 @@ use onrush_http::{Framing, HeaderSlots, Limits, Parsed, request};
 
 use crate::api::Reply;
 use crate::authority::{self, Audience, Authority, Denial};
-use crate::desk::Desk;
+use crate::context::Context;
 use crate::request::Request;
-use crate::response::{Extent, Response, Then, send};
-use crate::strangers::{Heard, Stranger, Strangers};
+use crate::response::{ConnectionState, Response, ResponsePart, send};
+use crate::unauthenticated::{Received, UnauthenticatedConnection, UnauthenticatedConnections};
 
 /// Connections reserved for probes (`/live`, `/ready`) when all others are in use: each gets one response, and has
 /// [`STRANGERS_PATIENCE`] to send its request.
@@ -23,38 +23,38 @@ const PROBES_MAX: usize = 8;
 const BODY_MAX: u64 = 64 * 1024;
 
 /// Maximum time to receive a request.
-const REQUEST_PATIENCE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time to receive a request before the client is authenticated. Short, because anyone can connect.
-const STRANGERS_PATIENCE: Duration = Duration::from_secs(1);
+const UNAUTHENTICATED_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Idle timeout of a connection.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Lingering close: maximum time and bytes read after the last response.
-const LINGER: Duration = Duration::from_secs(1);
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
 
 /// Pause after a failed `accept`, for example without free descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// A received request and whether the connection is kept after it.
-struct Arrived {
+struct ReceivedRequest {
     /// The request, or the error response to an invalid one.
     request: Result<Request, Response>,
-    then: Then,
+    then: ConnectionState,
 }
 
 struct Client<'a> {
     stream: &'a Stream,
     /// Present until the client is authenticated, by the token or as a permitted user of the system.
-    stranger: Option<Stranger>,
+    stranger: Option<UnauthenticatedConnection>,
 }
 
 struct Slots {
     live: Rc<Cell<usize>>,
     max: usize,
-    strangers: Rc<Strangers>,
+    strangers: Rc<UnauthenticatedConnections>,
 }
 
 impl Slots {
@@ -66,22 +66,22 @@ impl Slots {
         }
     }
 
-    fn are_taken(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.live.get() >= self.max
     }
 
     /// Evicts the oldest unauthenticated connection if all are in use. Returns whether there is room.
-    async fn make_room(&self, desk: &Desk) -> bool {
-        if self.are_taken() && self.strangers.evict_oldest() {
+    async fn make_room(&self, desk: &Context) -> bool {
+        if self.is_full() && self.strangers.evict_oldest() {
             // Let the evicted connection end before the new one is served.
             desk.core.yield_now().await;
         }
-        !self.are_taken()
+        !self.is_full()
     }
 }
 
 /// Accepts until the core stops.
-pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
+pub(crate) async fn accept_all(listener: Listener, desk: Rc<Context>) {
     let (served, probes) = (Slots::new(desk.connections_max), Slots::new(PROBES_MAX));
     loop {
         match listener.accept().await {
@@ -110,45 +110,53 @@ pub(crate) async fn accept_all(listener: Listener, desk: Rc<Desk>) {
                 });
             }
             Err(error) if error.kind == Kind::Stopping => return,
-            Err(_) => desk.core.sleep(PAUSE).await,
+            Err(_) => desk.core.sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
 }
 
 /// Handles one request when all connections are in use: a probe gets its usual response, other requests 503.
-async fn answer_probe(mut client: Client<'_>, desk: &Desk) -> Result<(), Error> {
+async fn answer_probe(mut client: Client<'_>, desk: &Context) -> Result<(), Error> {
     let mut input = Input::default();
     let refused = || Response::error(503, "too many clients at the same time; try again");
-    let is_refused = authority::of(client.stream) == Authority::Refused;
-    let is_probe = |request: &Request| !is_refused && Desk::is_probe(&request.path);
+    let is_refused = authority::authority_of(client.stream) == Authority::Refused;
+    let is_probe = |request: &Request| !is_refused && Context::is_probe(&request.path);
     let (response, extent) = match client.receive(&mut input, desk).await? {
         None => return Ok(()),
-        Some(Arrived {
+        Some(ReceivedRequest {
             request: Ok(request),
             ..
         }) if is_probe(&request) => {
-            let extent = Extent::of(request.method);
+            let extent = ResponsePart::of(request.method);
             match desk.respond(request).await {
                 Reply::Whole(response) => (response, extent),
-                Reply::Feed(_) => (refused(), Extent::Whole),
+                Reply::Feed(_) => (refused(), ResponsePart::Whole),
             }
         }
-        Some(_) => (refused(), Extent::Whole),
+        Some(_) => (refused(), ResponsePart::Whole),
     };
-    send(client.stream, &response.bytes(extent, Then::Close)).await?;
-    client.leave().await
+    send(
+        client.stream,
+        &response.bytes(extent, ConnectionState::Close),
+    )
+    .await?;
+    client.lingering_close().await
 }
 
-async fn serve(mut client: Client<'_>, desk: &Desk) -> Result<(), Error> {
+async fn serve(mut client: Client<'_>, desk: &Context) -> Result<(), Error> {
     let stream = client.stream;
-    match authority::of(stream) {
+    match authority::authority_of(stream) {
         Authority::Refused => {
             let why = "only root and the user that runs the server may use this socket";
             let response = Response::error(403, why);
-            send(stream, &response.bytes(Extent::Whole, Then::Close)).await?;
-            return client.leave().await;
+            send(
+                stream,
+                &response.bytes(ResponsePart::Whole, ConnectionState::Close),
+            )
+            .await?;
+            return client.lingering_close().await;
         }
-        Authority::Known => client.stranger = None,
+        Authority::Trusted => client.stranger = None,
         Authority::ByToken => {}
     }
     let mut input = Input::default();
@@ -157,42 +165,46 @@ async fn serve(mut client: Client<'_>, desk: &Desk) -> Result<(), Error> {
             return Ok(());
         };
         let then = match stream.core().is_stopping() {
-            true => Then::Close,
+            true => ConnectionState::Close,
             false => arrived.then,
         };
         let (response, extent) = match arrived.request {
             Ok(request) => {
-                let extent = Extent::of(request.method);
+                let extent = ResponsePart::of(request.method);
                 match desk.respond(request).await {
                     Reply::Whole(response) => (response, extent),
                     Reply::Feed(feed) => return feed.send(stream, input, desk).await,
                 }
             }
-            Err(response) => (response, Extent::Whole),
+            Err(response) => (response, ResponsePart::Whole),
         };
         send(stream, &response.bytes(extent, then)).await?;
-        if then == Then::Close {
-            return client.leave().await;
+        if then == ConnectionState::Close {
+            return client.lingering_close().await;
         }
     }
 }
 
 impl Client<'_> {
     /// Receives the next request; `None` if the client closes, times out or is evicted.
-    async fn receive(&mut self, input: &mut Input, desk: &Desk) -> Result<Option<Arrived>, Error> {
+    async fn receive(
+        &mut self,
+        input: &mut Input,
+        desk: &Context,
+    ) -> Result<Option<ReceivedRequest>, Error> {
         let (stream, core) = (self.stream, self.stream.core());
         let (idle, patience) = match self.stranger {
-            Some(_) => (STRANGERS_PATIENCE, STRANGERS_PATIENCE),
-            None => (IDLE, REQUEST_PATIENCE),
+            Some(_) => (UNAUTHENTICATED_TIMEOUT, UNAUTHENTICATED_TIMEOUT),
+            None => (IDLE_TIMEOUT, REQUEST_TIMEOUT),
         };
         let mut deadline = core.now_exact() + idle;
         let (mut request, length, then) = loop {
             match parse(input, desk) {
                 Parse::Partial => {}
                 Parse::Refused(response) => {
-                    return Ok(Some(Arrived {
+                    return Ok(Some(ReceivedRequest {
                         request: Err(response),
-                        then: Then::Close,
+                        then: ConnectionState::Close,
                     }));
                 }
                 Parse::Complete {
@@ -202,9 +214,9 @@ impl Client<'_> {
                     bytes,
                 } => {
                     input.consume(bytes);
-                    if Desk::audience(&request.path) == Audience::Trusted {
+                    if Context::audience(&request.path) == Audience::Authorized {
                         self.stranger = None;
-                        deadline = core.now_exact() + REQUEST_PATIENCE;
+                        deadline = core.now_exact() + REQUEST_TIMEOUT;
                     }
                     break (request, length, then);
                 }
@@ -214,7 +226,7 @@ impl Client<'_> {
                 true => Wait::Idle,
                 false => Wait::Begun,
             };
-            match self.hear(input, wait).await {
+            match self.receive_bytes(input, wait).await {
                 Ok(0) | Err(_) => return Ok(None),
                 Ok(_) if wait == Wait::Idle => deadline = core.now() + patience,
                 Ok(_) => {}
@@ -223,7 +235,7 @@ impl Client<'_> {
         while (request.body.len() as u64) < length {
             if input.is_empty() {
                 stream.set_deadline(Some(deadline));
-                if self.hear(input, Wait::Begun).await? == 0 {
+                if self.receive_bytes(input, Wait::Begun).await? == 0 {
                     return Ok(None);
                 }
             }
@@ -232,36 +244,36 @@ impl Client<'_> {
             request.body.extend_from_slice(&input.bytes()[..taken]);
             input.consume(taken);
         }
-        Ok(Some(Arrived {
+        Ok(Some(ReceivedRequest {
             request: Ok(request),
             then,
         }))
     }
 
     /// Receives bytes; 0 at the end of the stream, or if the connection is evicted.
-    async fn hear(&self, input: &mut Input, wait: Wait) -> Result<usize, Error> {
+    async fn receive_bytes(&self, input: &mut Input, wait: Wait) -> Result<usize, Error> {
         let receive = |input: &mut Input| match wait {
             Wait::Idle => self.stream.poll_recv_unless_stopping(input),
             Wait::Begun => self.stream.poll_recv(input),
         };
         match &self.stranger {
             None => poll_fn(|_| receive(input)).await,
-            Some(stranger) => match stranger.hear(input, receive).await {
-                Heard::Received(outcome) => outcome,
-                Heard::Evicted => Ok(0),
+            Some(stranger) => match stranger.receive_unless_evicted(input, receive).await {
+                Received::Received(outcome) => outcome,
+                Received::Evicted => Ok(0),
             },
         }
     }
 
     /// Shuts down the sending side and reads until the client closes: closing a socket with unread bytes sends a reset,
     /// which may destroy the response.
-    async fn leave(self) -> Result<(), Error> {
+    async fn lingering_close(self) -> Result<(), Error> {
         let stream = self.stream;
         stream.shutdown().await?;
-        stream.set_deadline(Some(stream.core().now_exact() + LINGER));
+        stream.set_deadline(Some(stream.core().now_exact() + LINGER_TIMEOUT));
         let (mut input, mut read) = (Input::default(), 0);
         while read < LINGER_BYTES {
-            match self.hear(&mut input, Wait::Begun).await? {
+            match self.receive_bytes(&mut input, Wait::Begun).await? {
                 0 => return Ok(()),
                 bytes => read += bytes,
             }
@@ -285,13 +297,13 @@ enum Parse {
     Complete {
         request: Request,
         length: u64,
-        then: Then,
+        then: ConnectionState,
         /// Length of the head, without the body.
         bytes: usize,
     },
 }
 
-fn parse(input: &Input, desk: &Desk) -> Parse {
+fn parse(input: &Input, desk: &Context) -> Parse {
     let mut slots = HeaderSlots::new();
     let head = match request::parse(input.bytes(), &mut slots, &Limits::DEFAULT) {
         Parsed::Complete(head) => head,
@@ -300,7 +312,7 @@ fn parse(input: &Input, desk: &Desk) -> Parse {
             return Parse::Refused(Response::error(refusal.status, refusal.reason));
         }
     };
-    let audience = Desk::audience(head.path);
+    let audience = Context::audience(head.path);
     if let Err(denial) = authority::check(&head, desk.token(), audience) {
         return Parse::Refused(match denial {
             Denial::Token => Response::error(
@@ -308,7 +320,7 @@ fn parse(input: &Input, desk: &Desk) -> Parse {
                 "expected Authorization: Bearer TOKEN, with the token of the file that [admin] names",
             )
             .with("WWW-Authenticate", "Bearer"),
-            Denial::Foreign => Response::error(403, "requests from pages of other sites are refused"),
+            Denial::CrossSite => Response::error(403, "requests from pages of other sites are refused"),
         });
     }
     let length = match head.framing {
@@ -337,8 +349,8 @@ fn parse(input: &Input, desk: &Desk) -> Parse {
         },
         length,
         then: match head.keep_alive && !head.expect_continue {
-            true => Then::Keep,
-            false => Then::Close,
+            true => ConnectionState::Keep,
+            false => ConnectionState::Close,
         },
         bytes: head.bytes,
     }

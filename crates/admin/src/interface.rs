@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use onrush_engine::{Address, Core, Handle, Io, Listener};
 
-use crate::desk::Desk;
-use crate::desk::setup::Setup;
+use crate::context::Context;
+use crate::context::setup::Setup;
 use crate::exchange;
 
 /// A running admin interface; it stops when this is dropped.
@@ -34,7 +34,7 @@ impl Admin {
                 Ok((listener, core)) => {
                     // The caller waits for this message.
                     let _ = report.send(Ok(core.handle()));
-                    let desk = Rc::new(Desk::new(core.clone(), setup));
+                    let desk = Rc::new(Context::new(core.clone(), setup));
                     core.spawn(exchange::accept_all(listener, desk));
                     core.run();
                 }
@@ -60,11 +60,11 @@ impl Admin {
 
 impl Drop for Admin {
     fn drop(&mut self) {
-        self.handle.stop(LAST_WORDS);
+        self.handle.stop(STOP_TIMEOUT);
         // The result does not matter: a panic of the thread has ended the process.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
 /// Time limit for responses in progress when the process ends.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+const STOP_TIMEOUT: Duration = Duration::from_millis(200);

@@ -13,12 +13,12 @@ use time::format_description::BorrowedFormatItem;
 use time::macros::format_description;
 
 use crate::connections;
-use crate::desk::Desk;
-use crate::desk::journal::{Event, Journal};
-use crate::desk::setup::Facts;
-use crate::views::Views;
+use crate::context::Context;
+use crate::context::journal::{Event, Journal};
+use crate::context::setup::ProcessInfo;
+use crate::views::CoreViews;
 
-pub(crate) fn status(views: &Views, desk: &Desk) -> Value {
+pub(crate) fn status(views: &CoreViews, desk: &Context) -> Value {
     let (facts, phase) = (&desk.facts, desk.readiness.phase());
     let sum =
         |count: fn(&onrush_serve::CoreView) -> u64| views.cores.iter().map(count).sum::<u64>();
@@ -40,13 +40,13 @@ pub(crate) fn status(views: &Views, desk: &Desk) -> Value {
         "in_flight": sum(|view| view.in_flight),
         "requests": sum(|view| view.totals.requests),
         "spans": spans(views),
-        "sockets_gone": desk.operator.sockets_gone(),
+        "sockets_gone": desk.operator.removed_sockets(),
         "cores": cores,
-        "silent_cores": views.silent,
+        "silent_cores": views.unresponsive,
     })
 }
 
-fn spans(views: &Views) -> Value {
+fn spans(views: &CoreViews) -> Value {
     let lost = views.spans.lost.iter();
     let lost: Map<String, Value> = lost
         .map(|&(reason, count)| (reason.to_owned(), count.into()))
@@ -54,7 +54,7 @@ fn spans(views: &Views) -> Value {
     json!({ "exported": views.spans.exported, "lost": lost })
 }
 
-fn core(view: &onrush_serve::CoreView, facts: &Facts) -> Value {
+fn core(view: &onrush_serve::CoreView, facts: &ProcessInfo) -> Value {
     json!({
         "core": view.core,
         "cpu": facts.cpus.get(view.core).copied().flatten(),
@@ -70,22 +70,22 @@ fn core(view: &onrush_serve::CoreView, facts: &Facts) -> Value {
     })
 }
 
-pub(crate) fn listeners(views: &Views) -> Value {
+pub(crate) fn listeners(views: &CoreViews) -> Value {
     let sums = sum_traffic(views.cores.iter().map(|view| &*view.listeners));
-    json!({ "listeners": sums.iter().map(traffic).collect::<Vec<_>>(), "silent_cores": views.silent })
+    json!({ "listeners": sums.iter().map(traffic).collect::<Vec<_>>(), "silent_cores": views.unresponsive })
 }
 
-pub(crate) fn routes(views: &Views) -> Value {
+pub(crate) fn routes(views: &CoreViews) -> Value {
     let sums = sum_traffic(views.cores.iter().map(|view| &*view.routes));
-    json!({ "routes": sums.iter().map(traffic).collect::<Vec<_>>(), "silent_cores": views.silent })
+    json!({ "routes": sums.iter().map(traffic).collect::<Vec<_>>(), "silent_cores": views.unresponsive })
 }
 
-pub(crate) fn servers(views: &Views, journal: &Journal) -> Value {
+pub(crate) fn servers(views: &CoreViews, journal: &Journal) -> Value {
     let groups = sum_groups(views.cores.iter().map(|view| &*view.groups));
     let traffic = sum_traffic(views.cores.iter().map(|view| &*view.group_traffic));
     let groups = groups.iter().map(|one| group(one, &traffic, journal));
     let groups: Vec<Value> = groups.collect();
-    json!({ "groups": groups, "silent_cores": views.silent })
+    json!({ "groups": groups, "silent_cores": views.unresponsive })
 }
 
 /// Maximum number of listed requests, the oldest ones; more would make a response of megabytes.
@@ -130,7 +130,7 @@ pub(crate) fn group(group: &GroupView, traffic: &[TrafficView], journal: &Journa
 pub(crate) fn event(event: &Event) -> Value {
     let mut value = json!({
         "number": event.number,
-        "time": moment(event.time),
+        "time": rfc3339(event.time),
         "level": event.level,
         "event": event.kind,
         "message": event.message,
@@ -198,7 +198,7 @@ fn quantiles(histogram: &Histogram) -> Value {
 }
 
 /// A time in RFC 3339 format, in UTC with milliseconds.
-fn moment(since_1970: Duration) -> String {
+fn rfc3339(since_1970: Duration) -> String {
     const FORMAT: &[BorrowedFormatItem<'_>] =
         format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
     let moment = OffsetDateTime::UNIX_EPOCH + since_1970;

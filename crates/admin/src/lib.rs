@@ -19,7 +19,7 @@ mod api;
 mod authority;
 pub mod client;
 mod connections;
-mod desk;
+mod context;
 mod exchange;
 mod feed;
 mod interface;
@@ -32,14 +32,14 @@ mod profile;
 mod request;
 mod response;
 mod server_change;
-mod strangers;
+mod unauthenticated;
 mod views;
 
 pub use authority::{CurrentToken, Token, TokenError};
-pub use desk::journal::{Event, Journal};
-pub use desk::operator::{Operator, Order, Outcome};
-pub use desk::readiness::{Phase, Readiness};
-pub use desk::setup::{Facts, Setup};
+pub use context::journal::{Event, Journal};
+pub use context::operator::{Command, CommandResult, Operator};
+pub use context::readiness::{Phase, Readiness};
+pub use context::setup::{ProcessInfo, Setup};
 pub use interface::Admin;
 
 /// Description of the interface in OpenAPI 3.1.

@@ -8,9 +8,9 @@ use onrush_engine::{Core, Instant};
 use onrush_serve::{GroupView, ServerView, TrafficView, sum_groups, sum_traffic};
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::context::Context;
 use crate::json;
-use crate::views::{self, Views};
+use crate::views::{self, CoreViews};
 
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -18,14 +18,14 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 const REQUESTS_MAX: usize = 100;
 
 /// A sample, to which the next one is compared.
-pub(crate) struct Before {
+pub(crate) struct Sample {
     at: Instant,
-    sums: Sums,
-    cores: Vec<(usize, Spent)>,
+    sums: Totals,
+    cores: Vec<(usize, CoreUsage)>,
     cpus: Vec<(usize, cpus::Ticks)>,
 }
 
-struct Sums {
+struct Totals {
     listeners: Vec<TrafficView>,
     routes: Vec<TrafficView>,
     group_traffic: Vec<TrafficView>,
@@ -34,17 +34,17 @@ struct Sums {
 
 /// Time and requests of a core since its start.
 #[derive(Clone, Copy)]
-struct Spent {
+struct CoreUsage {
     /// CPU time; for a core that busy-polls, the time in which it had work.
     used: Duration,
     waited: Option<Duration>,
     requests: u64,
 }
 
-impl Sums {
-    fn of(views: &Views) -> Sums {
+impl Totals {
+    fn of(views: &CoreViews) -> Totals {
         let cores = &views.cores;
-        Sums {
+        Totals {
             listeners: sum_traffic(cores.iter().map(|view| &*view.listeners)),
             routes: sum_traffic(cores.iter().map(|view| &*view.routes)),
             group_traffic: sum_traffic(cores.iter().map(|view| &*view.group_traffic)),
@@ -54,23 +54,23 @@ impl Sums {
 }
 
 /// Waits for the time of the next sample.
-pub(crate) async fn due(core: &Core, before: Option<&Before>) {
+pub(crate) async fn wait_until_due(core: &Core, before: Option<&Sample>) {
     let due = before.map_or(Instant::default(), |before| before.at + INTERVAL);
     core.sleep(due.since(core.now_exact())).await;
 }
 
 /// Takes a sample and returns the difference to `before`; `None` for the first one.
-pub(crate) async fn sample(desk: &Desk, before: &mut Option<Before>) -> Option<Value> {
-    let views = Views::take(&desk.core, &desk.inspector).await;
+pub(crate) async fn sample(desk: &Context, before: &mut Option<Sample>) -> Option<Value> {
+    let views = CoreViews::take(&desk.core, &desk.inspector).await;
     let (requests, _) = views::requests(&desk.core, &desk.inspector).await;
-    let now = Before {
+    let now = Sample {
         at: desk.core.now_exact(),
-        sums: Sums::of(&views),
+        sums: Totals::of(&views),
         cores: views
             .cores
             .iter()
             .map(|view| {
-                let spent = Spent {
+                let spent = CoreUsage {
                     used: view.had_work.unwrap_or(view.time.ran),
                     waited: view.time.waited,
                     requests: view.totals.requests,
@@ -82,7 +82,7 @@ pub(crate) async fn sample(desk: &Desk, before: &mut Option<Before>) -> Option<V
     };
     let value = before.as_ref().map(|before| {
         let listed = &requests[..requests.len().min(REQUESTS_MAX)];
-        let mut said = json::requests(listed, &views.silent);
+        let mut said = json::requests(listed, &views.unresponsive);
         said["not_listed"] = requests.len().saturating_sub(REQUESTS_MAX).into();
         said["interval"] = now.at.since(before.at).as_secs_f64().into();
         said["status"] = json::status(&views, desk);
@@ -104,7 +104,7 @@ pub(crate) async fn sample(desk: &Desk, before: &mut Option<Before>) -> Option<V
 }
 
 /// Utilization of each core, as shares of the interval.
-fn cores(now: &Before, before: &Before, desk: &Desk) -> Value {
+fn cores(now: &Sample, before: &Sample, desk: &Context) -> Value {
     let interval = now.at.since(before.at).as_secs_f64();
     let cores = now.cores.iter().map(|(number, spent)| {
         let earlier = before.cores.iter().find(|(other, _)| other == number);

@@ -17,7 +17,7 @@ pub fn directory() -> PathBuf {
     if user.is_root() {
         return "/run/onrush".into();
     }
-    let made_by_root = of_user(user.as_raw());
+    let made_by_root = user_directory(user.as_raw());
     if is_own(&made_by_root, user.as_raw()) {
         return made_by_root;
     }
@@ -25,7 +25,7 @@ pub fn directory() -> PathBuf {
 }
 
 /// Directory that root creates for a user.
-pub fn of_user(user: u32) -> PathBuf {
+pub fn user_directory(user: u32) -> PathBuf {
     format!("/run/onrush-{user}").into()
 }
 
@@ -62,10 +62,10 @@ pub fn directories() -> Vec<PathBuf> {
 ///
 /// # Errors
 /// If the directory cannot be created, or does not belong to this user.
-pub fn of_this_process() -> io::Result<PathBuf> {
+pub fn own_socket() -> io::Result<PathBuf> {
     let directory = directory();
-    own(&directory)?;
-    Ok(free(&directory))
+    ensure_private(&directory)?;
+    Ok(prepare_socket(&directory))
 }
 
 /// Like [`of_this_process`], in the directory of another user to which this process is about to switch. Only root can
@@ -73,8 +73,8 @@ pub fn of_this_process() -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// If the directory cannot be created, or does not belong to that user.
-pub fn of_this_process_as(user: u32, group: u32) -> io::Result<PathBuf> {
-    let directory = of_user(user);
+pub fn own_socket_as(user: u32, group: u32) -> io::Result<PathBuf> {
+    let directory = user_directory(user);
     match DirBuilder::new().mode(0o700).create(&directory) {
         Ok(()) => std::os::unix::fs::lchown(&directory, Some(user), Some(group))?,
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -85,12 +85,12 @@ pub fn of_this_process_as(user: u32, group: u32) -> io::Result<PathBuf> {
             "the directory does not belong to user {user} alone: expected that owner and mode 0700"
         )));
     }
-    Ok(free(&directory))
+    Ok(prepare_socket(&directory))
 }
 
 /// Removes stale sockets and returns the socket path of this process.
-fn free(directory: &Path) -> PathBuf {
-    sweep(directory);
+fn prepare_socket(directory: &Path) -> PathBuf {
+    remove_stale_sockets(directory);
     directory.join(format!("{}.sock", process::id()))
 }
 
@@ -103,25 +103,25 @@ fn is_own(directory: &Path, user: u32) -> bool {
 
 /// Removes sockets of processes that no longer exist. A refused connection does not prove this: a new socket also
 /// refuses connections between bind and listen.
-fn sweep(directory: &Path) {
+fn remove_stale_sockets(directory: &Path) {
     for (process, path) in sockets(directory) {
         let connected = UnixStream::connect(&path);
         let is_refused =
             connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-        if is_refused && !is_there(process) {
+        if is_refused && !process_exists(process) {
             let _ = fs::remove_file(&path);
         }
     }
 }
 
 /// Whether a process with this ID exists.
-fn is_there(process: u32) -> bool {
+fn process_exists(process: u32) -> bool {
     let process = i32::try_from(process).ok().and_then(Pid::from_raw);
     process.is_some_and(|process| test_kill_process(process) != Err(Errno::SRCH))
 }
 
 /// Process IDs and sockets of the servers that accept connections, sorted.
-pub fn all() -> Vec<(u32, PathBuf)> {
+pub fn live_sockets() -> Vec<(u32, PathBuf)> {
     let directories = directories();
     let there = directories.iter().flat_map(|directory| sockets(directory));
     let is_live = |(_, path): &(u32, PathBuf)| UnixStream::connect(path).is_ok();
@@ -131,7 +131,7 @@ pub fn all() -> Vec<(u32, PathBuf)> {
 }
 
 /// Socket of the process with this ID.
-pub fn of(process: u32) -> PathBuf {
+pub fn socket_of(process: u32) -> PathBuf {
     let name = format!("{process}.sock");
     let mut paths = directories()
         .into_iter()
@@ -154,7 +154,7 @@ fn sockets(directory: &Path) -> Vec<(u32, PathBuf)> {
 }
 
 /// Creates a directory with mode 0700, or checks that an existing one belongs to this user and restricts its mode.
-fn own(directory: &Path) -> io::Result<()> {
+fn ensure_private(directory: &Path) -> io::Result<()> {
     let made = DirBuilder::new().mode(0o700).create(directory);
     if let Err(error) = made
         && error.kind() != io::ErrorKind::AlreadyExists
@@ -185,9 +185,9 @@ mod tests {
     fn foreign_directory_is_refused() {
         let base = tempfile::tempdir().expect("a directory");
         let path = base.path().join("onrush");
-        own(&path).expect("it can be made");
+        ensure_private(&path).expect("it can be made");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
-        own(&path).expect("it is there");
+        ensure_private(&path).expect("it is there");
         let mode = fs::symlink_metadata(&path)
             .expect("it is there")
             .permissions()
@@ -195,8 +195,8 @@ mod tests {
         assert_eq!(mode & 0o777, 0o700);
         let link = base.path().join("link");
         symlink(&path, &link).expect("it is free");
-        own(&link).expect_err("a link may be anybody's");
-        own(&base.path().join("no/such")).expect_err("its parent is missing");
+        ensure_private(&link).expect_err("a link may be anybody's");
+        ensure_private(&base.path().join("no/such")).expect_err("its parent is missing");
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
             let address = SocketAddrUnix::new(path(process)).expect("it is short");
             rustix::net::bind(socket.expect("a socket"), &address).expect("it is free");
         }
-        sweep(base.path());
+        remove_stale_sockets(base.path());
         assert!(path(process::id()).exists());
         assert!(!path(gone).exists());
     }

@@ -16,13 +16,18 @@ use self::accept::Format;
 use self::family::Families;
 use self::process::{PROCESS, Process};
 use self::tables::{CORE, DATAGRAMS, GROUP, GROUP_TRAFFIC, SERVER, TRAFFIC};
-use self::text::Dialect;
-use crate::desk::readiness::Phase;
-use crate::desk::setup::Facts;
+use self::text::TextFormat;
+use crate::context::readiness::Phase;
+use crate::context::setup::ProcessInfo;
 use crate::response::Response;
-use crate::views::Views;
+use crate::views::CoreViews;
 
-pub(crate) fn respond(views: &Views, facts: &Facts, phase: Phase, accept: &str) -> Response {
+pub(crate) fn respond(
+    views: &CoreViews,
+    facts: &ProcessInfo,
+    phase: Phase,
+    accept: &str,
+) -> Response {
     let cores = || views.cores.iter();
     let listeners = sum_traffic(cores().map(|view| &*view.listeners));
     let routes = sum_traffic(cores().map(|view| &*view.routes));
@@ -70,10 +75,10 @@ pub(crate) fn respond(views: &Views, facts: &Facts, phase: Phase, accept: &str) 
     });
     families.add("onrush_server_", &SERVER, servers);
     let families = families.all();
-    let format = Format::wanted(accept);
+    let format = Format::negotiate(accept);
     let body = match format {
-        Format::Text => text::write(families, Dialect::Prometheus).into_bytes(),
-        Format::OpenMetrics => text::write(families, Dialect::OpenMetrics).into_bytes(),
+        Format::Text => text::write(families, TextFormat::Prometheus).into_bytes(),
+        Format::OpenMetrics => text::write(families, TextFormat::OpenMetrics).into_bytes(),
         Format::Protobuf => protobuf::write(families, facts.started),
     };
     Response::of(200, format.content_type(), body)

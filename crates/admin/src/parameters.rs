@@ -5,18 +5,18 @@ use onrush_serve::sum_traffic;
 use serde_json::{Map, Value};
 
 use crate::authority::Audience;
-use crate::desk::Desk;
+use crate::context::Context;
 use crate::request::Request;
 use crate::response::Response;
-use crate::views::Views;
+use crate::views::CoreViews;
 
 /// Paths that accept query parameters; each parses its own.
-const PARAMETRIC: [&str; 2] = ["/v1/connections", "/v1/events"];
+const PATHS_WITH_PARAMETERS: [&str; 2] = ["/v1/connections", "/v1/events"];
 
 /// Refuses parameters of a path that takes none. Public paths ignore them: they may be there to bypass caches.
 pub(crate) fn check_parameters(request: &Request) -> Result<(), Response> {
     let path = request.path.as_str();
-    if PARAMETRIC.contains(&path) || Desk::audience(path) != Audience::Trusted {
+    if PATHS_WITH_PARAMETERS.contains(&path) || Context::audience(path) != Audience::Authorized {
         return Ok(());
     }
     let Some((name, _)) = parameters(&request.query).next() else {
@@ -29,18 +29,18 @@ pub(crate) fn check_parameters(request: &Request) -> Result<(), Response> {
 }
 
 /// Maximum number of listeners named in the error for an unknown one.
-const LISTENERS_NAMED: usize = 10;
+const LISTENERS_SHOWN_MAX: usize = 10;
 
 /// Refuses the name of a listener that does not exist, and did not exist in an earlier configuration.
-pub(crate) fn check_listener(name: &str, views: &Views) -> Result<(), String> {
+pub(crate) fn check_listener(name: &str, views: &CoreViews) -> Result<(), String> {
     let listeners = sum_traffic(views.cores.iter().map(|view| &*view.listeners));
     // The listeners are unknown if no core answered.
     if listeners.is_empty() || listeners.iter().any(|one| one.name == name) {
         return Ok(());
     }
-    let named = listeners.iter().take(LISTENERS_NAMED);
+    let named = listeners.iter().take(LISTENERS_SHOWN_MAX);
     let mut named: Vec<&str> = named.map(|one| &*one.name).collect();
-    if listeners.len() > LISTENERS_NAMED {
+    if listeners.len() > LISTENERS_SHOWN_MAX {
         named.push("…");
     }
     let named = named.join(", ");
@@ -50,14 +50,14 @@ pub(crate) fn check_listener(name: &str, views: &Views) -> Result<(), String> {
 }
 
 /// Value of the key in a JSON object that has no other key.
-pub(crate) fn only(body: &[u8], key: &str) -> Option<Value> {
+pub(crate) fn sole_value(body: &[u8], key: &str) -> Option<Value> {
     let mut fields: Map<String, Value> = serde_json::from_slice(body).ok()?;
     let value = fields.remove(key)?;
     fields.is_empty().then_some(value)
 }
 
 /// Number of the event after which the requested events start.
-pub(crate) fn events_from(request: &Request) -> Result<u64, Response> {
+pub(crate) fn parse_events_after(request: &Request) -> Result<u64, Response> {
     let number = match request.query.split_once('=') {
         None if request.query.is_empty() => request.last_event.as_deref().unwrap_or("0"),
         Some(("after", number)) => number,
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn body_with_other_keys_is_refused() {
-        let level = |body: &str| only(body.as_bytes(), "level");
+        let level = |body: &str| sole_value(body.as_bytes(), "level");
         assert_eq!(level("{\"level\": \"info\"}"), Some("info".into()));
         for wrong in [
             "",

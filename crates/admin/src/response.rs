@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 const HEAD_MAX: usize = 1024;
 
 /// Field of every response by which clients recognize an admin interface.
-pub(crate) const IDENTITY: (&str, &str) = ("Onrush-Admin", "1");
+pub(crate) const IDENTITY_FIELD: (&str, &str) = ("Onrush-Admin", "1");
 
 /// Time limit for a client that accepts no bytes.
-const SEND_PATIENCE: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Response {
@@ -30,24 +30,24 @@ pub(crate) struct Response {
 
 /// State of the connection after a response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Then {
+pub(crate) enum ConnectionState {
     Keep,
     Close,
 }
 
 /// Part of a response that is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Extent {
+pub(crate) enum ResponsePart {
     Whole,
     /// The head without the body.
     Head,
 }
 
-impl Extent {
+impl ResponsePart {
     pub(crate) fn of(method: Method) -> Self {
         match method {
-            Method::Head => Extent::Head,
-            _ => Extent::Whole,
+            Method::Head => ResponsePart::Head,
+            _ => ResponsePart::Whole,
         }
     }
 }
@@ -79,12 +79,12 @@ impl Response {
     }
 
     /// Head of a response whose body ends with the connection.
-    pub(crate) fn endless_head(content_type: &str) -> Vec<u8> {
+    pub(crate) fn streaming_head(content_type: &str) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_MAX];
         let mut writer = HeadWriter::new(&mut bytes);
         writer
             .status_line(200)
-            .header(IDENTITY.0, IDENTITY.1.as_bytes())
+            .header(IDENTITY_FIELD.0, IDENTITY_FIELD.1.as_bytes())
             .header("Content-Type", content_type.as_bytes())
             .header("Cache-Control", b"no-store")
             .header("X-Content-Type-Options", b"nosniff")
@@ -94,12 +94,12 @@ impl Response {
         bytes
     }
 
-    pub(crate) fn bytes(&self, extent: Extent, then: Then) -> Vec<u8> {
+    pub(crate) fn bytes(&self, extent: ResponsePart, then: ConnectionState) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_MAX];
         let mut writer = HeadWriter::new(&mut bytes);
         writer
             .status_line(self.status)
-            .header(IDENTITY.0, IDENTITY.1.as_bytes())
+            .header(IDENTITY_FIELD.0, IDENTITY_FIELD.1.as_bytes())
             .header("Content-Type", self.content_type.as_bytes())
             .header("Cache-Control", b"no-store")
             .header("X-Content-Type-Options", b"nosniff")
@@ -107,12 +107,12 @@ impl Response {
         for (name, value) in &self.fields {
             writer.header(name, value.as_bytes());
         }
-        if then == Then::Close {
+        if then == ConnectionState::Close {
             writer.connection_close();
         }
         let head = writer.end().finish();
         bytes.truncate(head.expect("its fields are few and short"));
-        if extent == Extent::Whole {
+        if extent == ResponsePart::Whole {
             bytes.extend_from_slice(&self.body);
         }
         bytes
@@ -121,7 +121,7 @@ impl Response {
 
 /// Sends bytes at the client's speed; fails if the client has disconnected, or accepts no bytes for [`SEND_PATIENCE`].
 pub(crate) async fn send(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
-    stream.set_send_patience(SEND_PATIENCE);
+    stream.set_send_patience(SEND_TIMEOUT);
     stream.queue(Rc::<[u8]>::from(bytes));
     stream.flush().await
 }
@@ -133,7 +133,8 @@ mod tests {
     #[test]
     fn response_has_content_length() {
         let response = Response::error(401, "no").with("WWW-Authenticate", "Bearer");
-        let text = String::from_utf8(response.bytes(Extent::Whole, Then::Close)).expect("ASCII");
+        let text = String::from_utf8(response.bytes(ResponsePart::Whole, ConnectionState::Close))
+            .expect("ASCII");
         let (head, body) = text.split_once("\r\n\r\n").expect("a head");
         assert_eq!(body, "{\n  \"error\": \"no\"\n}\n");
         assert!(head.starts_with("HTTP/1.1 401 Unauthorized\r\n"), "{head}");
@@ -145,7 +146,8 @@ mod tests {
         ] {
             assert!(head.contains(field), "{head}");
         }
-        let text = String::from_utf8(response.bytes(Extent::Head, Then::Keep)).expect("ASCII");
+        let text = String::from_utf8(response.bytes(ResponsePart::Head, ConnectionState::Keep))
+            .expect("ASCII");
         assert!(
             text.ends_with("\r\n\r\n") && !text.contains("Connection"),
             "{text}"

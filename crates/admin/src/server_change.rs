@@ -7,10 +7,10 @@ use serde_json::Value;
 const WEIGHT_MAX: u64 = 256;
 
 /// Group and server (name or address), and the requested changes.
-pub(crate) type Wanted = ((String, String), Vec<ServerChange>);
+pub(crate) type RequestedChanges = ((String, String), Vec<ServerChange>);
 
 /// Parses a request body; the error states the expected form.
-pub(crate) fn changes(body: &[u8]) -> Result<Wanted, String> {
+pub(crate) fn parse_changes(body: &[u8]) -> Result<RequestedChanges, String> {
     const EXPECTED: &str = "expected {\"group\": NAME, \"server\": NAME or ADDRESS} with \"state\": \"up\", \"drain\" or \
                             \"down\", or \"weight\": 1 to 256, or null for the configured weight";
     let body: Value =
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn invalid_server_changes_are_refused() {
-        let read = |text: &str| changes(text.as_bytes());
+        let read = |text: &str| parse_changes(text.as_bytes());
         let place = || ("app".to_owned(), "10.0.0.1:80".to_owned());
         let both =
             read(r#"{"group": "app", "server": "10.0.0.1:80", "state": "drain", "weight": 7}"#);

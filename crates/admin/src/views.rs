@@ -11,23 +11,23 @@ use onrush_serve::{
 };
 
 /// Time limit for the answer of a core. A serving core checks its mail a thousand times per second.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const CORE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Views of the cores that answered, in their order, and the numbers of the others.
-pub(crate) struct Views {
+pub(crate) struct CoreViews {
     pub(crate) cores: Vec<CoreView>,
-    pub(crate) silent: Vec<usize>,
+    pub(crate) unresponsive: Vec<usize>,
     /// Trace spans that were sent and lost.
     pub(crate) spans: SpansView,
 }
 
-impl Views {
-    pub(crate) async fn take(core: &Core, inspector: &Inspector) -> Views {
+impl CoreViews {
+    pub(crate) async fn take(core: &Core, inspector: &Inspector) -> CoreViews {
         let ask = |number, promise| inspector.view(number, promise);
-        let (cores, silent) = ask_all(core, inspector.cores(), ask).await;
-        Views {
+        let (cores, silent) = query_cores(core, inspector.cores(), ask).await;
+        CoreViews {
             cores,
-            silent,
+            unresponsive: silent,
             spans: inspector.spans(),
         }
     }
@@ -37,7 +37,7 @@ impl Views {
 pub(crate) async fn requests(core: &Core, inspector: &Inspector) -> (Vec<RequestView>, Vec<usize>) {
     let asked = core.now_exact();
     let ask = |number, promise| inspector.requests(number, asked, promise);
-    let (all, silent) = ask_all(core, inspector.cores(), ask).await;
+    let (all, silent) = query_cores(core, inspector.cores(), ask).await;
     let mut all = all.concat();
     all.sort_unstable_by_key(|view| std::cmp::Reverse(view.age));
     (all, silent)
@@ -46,7 +46,7 @@ pub(crate) async fn requests(core: &Core, inspector: &Inspector) -> (Vec<Request
 /// Profiles of the cores, and the cores that did not answer.
 pub(crate) async fn profiles(core: &Core, inspector: &Inspector) -> (Vec<ProfileView>, Vec<usize>) {
     let ask = |number, promise| inspector.profile(number, promise);
-    ask_all(core, inspector.cores(), ask).await
+    query_cores(core, inspector.cores(), ask).await
 }
 
 /// Connections that match a query, by core, and the cores that did not answer.
@@ -57,11 +57,11 @@ pub(crate) async fn connections(
 ) -> (Vec<ConnectionsView>, Vec<usize>) {
     let asked = core.now_exact();
     let ask = |number, promise| inspector.connections(number, (query.clone(), asked), promise);
-    ask_all(core, inspector.cores(), ask).await
+    query_cores(core, inspector.cores(), ask).await
 }
 
 /// Queries each of `cores`. Returns the answers in order, and the numbers of the cores that did not answer in time.
-pub(crate) async fn ask_all<T: Send + 'static>(
+pub(crate) async fn query_cores<T: Send + 'static>(
     core: &Core,
     cores: usize,
     ask: impl Fn(usize, Promise<T>) -> Result<(), NotPosted>,
@@ -74,9 +74,9 @@ pub(crate) async fn ask_all<T: Send + 'static>(
     });
     let asked: Vec<(usize, Reply<T>)> = asked.collect();
     let (mut answers, mut silent) = (Vec::new(), Vec::new());
-    let until = core.now_exact() + PATIENCE;
+    let until = core.now_exact() + CORE_TIMEOUT;
     for (number, reply) in asked {
-        match within(core, reply, until.since(core.now_exact())).await {
+        match with_timeout(core, reply, until.since(core.now_exact())).await {
             Some(answer) => answers.push(answer),
             None => silent.push(number),
         }
@@ -85,7 +85,11 @@ pub(crate) async fn ask_all<T: Send + 'static>(
 }
 
 /// Waits for `reply` up to `patience`.
-pub(crate) async fn within<T>(core: &Core, mut reply: Reply<T>, patience: Duration) -> Option<T> {
+pub(crate) async fn with_timeout<T>(
+    core: &Core,
+    mut reply: Reply<T>,
+    patience: Duration,
+) -> Option<T> {
     let mut sleep = core.sleep(patience);
     poll_fn(|context| {
         if let Poll::Ready(value) = Pin::new(&mut reply).poll(context) {

@@ -140,7 +140,7 @@ pub fn serve_agent(directory: &Path) -> Result<(), Error> {
 
 fn choose(experiment: &mut Experiment, choice: &TrialSelection) -> Result<(), Error> {
     if choice.quick {
-        experiment.hurry();
+        experiment.apply_quick();
     }
     experiment.profile |= choice.profile;
     Only::new(choice.only.clone())

@@ -13,7 +13,7 @@ pub use self::verdicts::{Bottleneck, BottleneckKind, FigureLine, Interval, Verdi
 use crate::limits::CPUS_OF_HOST_MAX;
 use crate::options::Seed;
 use crate::placement::Placement;
-use crate::scenario::{Counted, Point, Role, title};
+use crate::scenario::{CountedUnit, Point, Role, title};
 
 /// Numbers by subject and measure, such as `cpu0` and `net_rx_softirqs`. `docs/experiment.md` lists the names.
 pub type BySubject = BTreeMap<String, BTreeMap<String, f64>>;
@@ -188,7 +188,7 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up_s: Option<f64>,
     /// Unit of `requests`, `errors` and `rps`.
-    pub counted: Counted,
+    pub counted: CountedUnit,
     /// Responses counted by the client.
     pub requests: u64,
     /// Failed requests counted by the client, including statuses other than 2xx and 3xx.

@@ -4,10 +4,10 @@ mod compare;
 mod exit;
 mod history;
 mod machine;
+mod output_files;
 mod predict;
 mod share;
 mod wire;
-mod written;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,10 +17,10 @@ use onrush_bench::Seed;
 use onrush_bench::{Charts, Options, Task, TrialSelection};
 
 use onrush_measure::amount;
-use onrush_measure::nearest::nearest;
+use onrush_measure::suggestion::suggestion;
 
-use self::written::Written;
-use crate::terminal::say;
+use self::output_files::OutputFiles;
+use crate::terminal::print_error;
 
 /// What is made of results that were written before, and what a machine or a link can do.
 #[derive(clap::Subcommand)]
@@ -131,29 +131,29 @@ impl Args {
 /// Runs the subcommand, or the experiment when there is none, and returns the exit code.
 pub(crate) fn run(mut args: Args) -> ExitCode {
     match args.results.take() {
-        Some(Results::Compare(args)) => ended(compare::run(&args)),
-        Some(Results::History(args)) => ended(history::run(&args)),
+        Some(Results::Compare(args)) => exit_code_of(compare::run(&args)),
+        Some(Results::History(args)) => exit_code_of(history::run(&args)),
         Some(Results::Predict(args)) => predict::run(&args),
         Some(Results::Wire(args)) => wire::run(&args),
         Some(Results::Agent { directory }) => {
             let served = onrush_bench::serve_agent(&directory).map(|()| ExitCode::SUCCESS);
-            ended(served.map_err(anyhow::Error::new))
+            exit_code_of(served.map_err(anyhow::Error::new))
         }
-        None => ended(measure(args)),
+        None => exit_code_of(measure(args)),
     }
 }
 
 /// Exit code of `result`; prints the error and returns 1 on failure.
-fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
+fn exit_code_of(result: anyhow::Result<ExitCode>) -> ExitCode {
     result.unwrap_or_else(|error| {
-        say(format_args!("onrush bench: {error:#}"));
+        print_error(format_args!("onrush bench: {error:#}"));
         ExitCode::from(1)
     })
 }
 
 fn measure(args: Args) -> anyhow::Result<ExitCode> {
-    if let Some(hint) = args.experiment.as_deref().and_then(meant_in_words) {
-        say(format_args!("{hint}"));
+    if let Some(hint) = args.experiment.as_deref().and_then(subcommand_hint) {
+        print_error(format_args!("{hint}"));
         return Ok(ExitCode::from(1));
     }
     let inputs: Vec<PathBuf> = args.experiment.iter().cloned().collect();
@@ -166,9 +166,9 @@ fn measure(args: Args) -> anyhow::Result<ExitCode> {
             markdown.display()
         );
     }
-    let files = Written::open(&[("--markdown", args.markdown.as_deref())], &inputs)?;
+    let files = OutputFiles::open(&[("--markdown", args.markdown.as_deref())], &inputs)?;
     let ended = onrush_bench::run(args.options())?;
-    written::show(files.out(), &ended.summary);
+    output_files::show(files.out(), &ended.summary);
     files.write(|_| ended.markdown.clone().unwrap_or_default())?;
     Ok(ExitCode::from(ended.exit.code()))
 }
@@ -177,11 +177,11 @@ fn measure(args: Args) -> anyhow::Result<ExitCode> {
 pub(crate) fn hint(mut words: impl Iterator<Item = String>) -> Option<String> {
     let is_ours = words.next()? == "bench";
     let name = words.next().filter(|_| is_ours)?;
-    meant_in_words(Path::new(&name))
+    subcommand_hint(Path::new(&name))
 }
 
-fn meant_in_words(experiment: &Path) -> Option<String> {
-    let meant = meant(experiment)?;
+fn subcommand_hint(experiment: &Path) -> Option<String> {
+    let meant = nearest_subcommand(experiment)?;
     let path = experiment.display();
     Some(format!(
         "onrush bench: {path} does not exist: did you mean `onrush bench {meant}`?"
@@ -189,10 +189,10 @@ fn meant_in_words(experiment: &Path) -> Option<String> {
 }
 
 /// Returns the subcommand that resembles `experiment`, if no such file exists.
-fn meant(experiment: &Path) -> Option<&'static str> {
+fn nearest_subcommand(experiment: &Path) -> Option<&'static str> {
     let name = experiment.to_str().filter(|_| !experiment.exists())?;
     // An exact match is a correctly written subcommand; the mistake is elsewhere on the line.
-    nearest(name, ["compare", "history", "predict", "wire"]).filter(|verb| *verb != name)
+    suggestion(name, ["compare", "history", "predict", "wire"]).filter(|verb| *verb != name)
 }
 
 /// Parses a time such as `90s`, `20m` or `2h`, of at most a week.
@@ -214,10 +214,10 @@ mod tests {
             ("histroy", "history"),
             ("wires", "wire"),
         ] {
-            assert_eq!(meant(Path::new(name)), Some(verb), "{name}");
+            assert_eq!(nearest_subcommand(Path::new(name)), Some(verb), "{name}");
         }
         for name in ["first-light.toml", "experiments/compare.toml", ".", "x"] {
-            assert_eq!(meant(Path::new(name)), None, "{name}");
+            assert_eq!(nearest_subcommand(Path::new(name)), None, "{name}");
         }
         let words = |line: &str| hint(line.split(' ').map(String::from));
         assert!(words("bench comapre a b").is_some_and(|hint| hint.contains("bench compare`")));

@@ -9,9 +9,9 @@ use onrush_config::plan::Action;
 use onrush_serve::{Checked, Denied, PlanIssue};
 
 use crate::serve::{
-    Audience, User, Written, checked, denied_to, of_reload, refusal, token, user, warn,
+    Audience, ConfigSource, User, checked, denied_to, of_reload, refusal, token, user, warn,
 };
-use crate::terminal::{Out, say};
+use crate::terminal::{Out, print_error};
 
 /// Every error and warning is printed with its place.
 #[derive(clap::Args)]
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            say(format_args!("onrush check: {error:#}"));
+            print_error(format_args!("onrush check: {error:#}"));
             ExitCode::from(1)
         }
     }
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// Checks the configuration, prints warnings, and returns its number of files and its plan.
 fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
-    let written = Written::read(file)?;
+    let written = ConfigSource::read(file)?;
     let plan = written.plan(Audience::Terminal)?;
     let user = user(&plan)?;
     let checked = checked(plan, Some(&written), Audience::Terminal)?;
@@ -70,13 +70,13 @@ fn check(file: &Path) -> anyhow::Result<(usize, Checked)> {
 }
 
 /// Checks which files the configured user may not use. The kernel decides, with the rights of that user.
-fn check_rights(user: &User, plan: &Plan, written: &Written) -> anyhow::Result<()> {
+fn check_rights(user: &User, plan: &Plan, written: &ConfigSource) -> anyhow::Result<()> {
     let looked = || denied_to(user, (plan, Some(written)), &[]);
     let Denied {
         wrong,
         unread,
         warnings,
-    } = match user.identity.look(looked) {
+    } = match user.identity.run_as(looked) {
         Ok(found) => found,
         Err(error) => {
             let message = format!(

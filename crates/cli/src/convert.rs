@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use onrush_convert::{Conversion, Disk, Guards, haproxy, nginx};
 
-use crate::terminal::{say, write_raw};
+use crate::terminal::{print_error, write_raw};
 
 /// Something was left out, and responses differ.
 const INCOMPLETE: u8 = 2;
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     match converted {
         Ok(conversion) => print(file, &conversion),
         Err(unusable) => {
-            say(format_args!("onrush convert: {unusable}"));
+            print_error(format_args!("onrush convert: {unusable}"));
             ExitCode::from(1)
         }
     }
@@ -97,15 +97,15 @@ fn absolute(directory: PathBuf) -> PathBuf {
 fn print(file: &Path, conversion: &Conversion) -> ExitCode {
     write_raw(conversion.text.as_bytes());
     for note in &conversion.notes {
-        say(format_args!("{note}"));
+        print_error(format_args!("{note}"));
     }
     let [carried, without_effect, approximated, left_out] = conversion.counts();
-    say(format_args!(
+    print_error(format_args!(
         "{}: {carried} carried, {approximated} approximated, {without_effect} without effect, {left_out} left out",
         file.display()
     ));
     if let Err(defect) = conversion.verify() {
-        say(format_args!(
+        print_error(format_args!(
             "onrush convert: the converted configuration is invalid, which is a bug of the converter; please report it with these lines\n{defect}"
         ));
         return ExitCode::from(DEFECT);

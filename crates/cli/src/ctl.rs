@@ -12,13 +12,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Subcommand, ValueEnum};
-use onrush_admin::client::{Place, Response, ask, follow};
+use onrush_admin::client::{Endpoint, Response, request, stream_events};
 use onrush_measure::amount::count;
 use serde_json::{Map, Value, json};
 
-use crate::question;
-use crate::terminal::{Out, say, write_raw};
-use whom::Whom;
+use crate::explain_request;
+use crate::terminal::{Out, print_error, write_raw};
+use whom::ServerSelector;
 
 /// What is asked of a server that runs.
 #[derive(clap::Args)]
@@ -35,16 +35,16 @@ use whom::Whom;
 Exit codes: 0 done, 1 usage, or the server refused it and said why, 2 no admin interface was reached.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    whom: Whom,
+    whom: ServerSelector,
     /// Print what the server says as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
-    what: What,
+    what: CtlCommand,
 }
 
 #[derive(Subcommand)]
-enum What {
+enum CtlCommand {
     /// The process and its cores
     Status,
     /// Groups of servers: state, weight, requests in flight, queue, times
@@ -87,7 +87,7 @@ enum What {
     /// What Prometheus would scrape
     Metrics,
     /// What becomes of a request by the configuration in force, and why
-    Explain(question::Asked),
+    Explain(explain_request::ExplainArgs),
     /// Reads the configuration again, as SIGHUP does
     Reload,
     /// Starts the program again, to take the place of the process, as SIGUSR2 does
@@ -122,16 +122,16 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Ok(place) => place,
         Err(unplaced) => return failed(unplaced.code, &unplaced.why),
     };
-    let (path, body) = match question(&args.what) {
+    let (path, body) = match request_of(&args.what) {
         Ok(question) => question,
         Err(error) => return failed(1, &error),
     };
-    if let What::Events { follow: true } = args.what {
-        return followed(&place, &path, args);
+    if let CtlCommand::Events { follow: true } = args.what {
+        return follow_events(&place, &path, args);
     }
     let response = match &args.what {
-        What::Profile(asked) => profile::ask_twice(&place, asked),
-        _ => ask(&place, &path, body.as_deref()),
+        CtlCommand::Profile(asked) => profile::fetch(&place, asked),
+        _ => request(&place, &path, body.as_deref()),
     };
     match response.with_context(|| format!("cannot query {place}")) {
         Ok(response) => print(&response, args),
@@ -140,8 +140,8 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 /// Prints events as they happen, until the server ends.
-fn followed(place: &Place, path: &str, args: &Args) -> ExitCode {
-    let followed = follow(place, path, |event| {
+fn follow_events(place: &Endpoint, path: &str, args: &Args) -> ExitCode {
+    let followed = stream_events(place, path, |event| {
         let text = match args.json {
             true => format!("{event}\n"),
             false => show::event(event),
@@ -157,17 +157,17 @@ fn followed(place: &Place, path: &str, args: &Args) -> ExitCode {
 }
 
 fn failed(code: u8, error: &anyhow::Error) -> ExitCode {
-    say(format_args!("onrush ctl: {error:#}"));
+    print_error(format_args!("onrush ctl: {error:#}"));
     ExitCode::from(code)
 }
 
 /// Path and body of the request for a command.
-fn question(what: &What) -> anyhow::Result<(Cow<'static, str>, Option<String>)> {
+fn request_of(what: &CtlCommand) -> anyhow::Result<(Cow<'static, str>, Option<String>)> {
     let nothing = || Some(String::new());
     let (path, body) = match what {
-        What::Status => ("/v1/status", None),
-        What::Servers => ("/v1/servers", None),
-        What::Server {
+        CtlCommand::Status => ("/v1/status", None),
+        CtlCommand::Servers => ("/v1/servers", None),
+        CtlCommand::Server {
             group,
             server,
             state,
@@ -176,14 +176,14 @@ fn question(what: &What) -> anyhow::Result<(Cow<'static, str>, Option<String>)> 
             "/v1/servers",
             Some(change(group, server, *state, weight.as_deref())?),
         ),
-        What::Requests => ("/v1/requests", None),
-        What::Connections(asked) => return Ok((asked.path().into(), None)),
-        What::Profile(_) => (profile::PATH, None),
-        What::Routes => ("/v1/routes", None),
-        What::Listeners => ("/v1/listeners", None),
-        What::Config => ("/v1/config", None),
-        What::Events { .. } => ("/v1/events", None),
-        What::Log {
+        CtlCommand::Requests => ("/v1/requests", None),
+        CtlCommand::Connections(asked) => return Ok((asked.path().into(), None)),
+        CtlCommand::Profile(_) => (profile::PATH, None),
+        CtlCommand::Routes => ("/v1/routes", None),
+        CtlCommand::Listeners => ("/v1/listeners", None),
+        CtlCommand::Config => ("/v1/config", None),
+        CtlCommand::Events { .. } => ("/v1/events", None),
+        CtlCommand::Log {
             what: Log::Level { level },
         } => (
             "/v1/log",
@@ -191,13 +191,13 @@ fn question(what: &What) -> anyhow::Result<(Cow<'static, str>, Option<String>)> 
                 .as_ref()
                 .map(|level| json!({ "level": level }).to_string()),
         ),
-        What::Metrics => ("/metrics", None),
-        What::Explain(asked) => ("/v1/explain", Some(asked.as_json().to_string())),
-        What::Reload => ("/v1/reload", nothing()),
-        What::Upgrade => ("/v1/upgrade", nothing()),
-        What::Drain => ("/v1/drain", Some(json!({ "drain": true }).to_string())),
-        What::Undrain => ("/v1/drain", Some(json!({ "drain": false }).to_string())),
-        What::Stop => ("/v1/stop", nothing()),
+        CtlCommand::Metrics => ("/metrics", None),
+        CtlCommand::Explain(asked) => ("/v1/explain", Some(asked.as_json().to_string())),
+        CtlCommand::Reload => ("/v1/reload", nothing()),
+        CtlCommand::Upgrade => ("/v1/upgrade", nothing()),
+        CtlCommand::Drain => ("/v1/drain", Some(json!({ "drain": true }).to_string())),
+        CtlCommand::Undrain => ("/v1/drain", Some(json!({ "drain": false }).to_string())),
+        CtlCommand::Stop => ("/v1/stop", nothing()),
     };
     Ok((path.into(), body))
 }
@@ -236,7 +236,7 @@ fn change(
 }
 
 fn print(response: &Response, args: &Args) -> ExitCode {
-    let is_text = matches!(args.what, What::Metrics);
+    let is_text = matches!(args.what, CtlCommand::Metrics);
     if response.status == 200 && (args.json || is_text) {
         write_raw(&response.body);
         return ExitCode::SUCCESS;
@@ -257,26 +257,30 @@ fn print(response: &Response, args: &Args) -> ExitCode {
         return failed(2, &anyhow::anyhow!(why));
     }
     let text = match &args.what {
-        What::Status => show::status(&said),
-        What::Servers => show::servers(&said),
-        What::Requests => show::requests(&said),
-        What::Connections(_) => connections::show(&said),
-        What::Profile(asked) => match profile::show(&said, asked.core) {
+        CtlCommand::Status => show::status(&said),
+        CtlCommand::Servers => show::servers(&said),
+        CtlCommand::Requests => show::requests(&said),
+        CtlCommand::Connections(_) => connections::show(&said),
+        CtlCommand::Profile(asked) => match profile::show(&said, asked.core) {
             Ok(text) => text,
             Err(error) => return failed(1, &error),
         },
-        What::Routes => show::traffic(&said["routes"], "route"),
-        What::Listeners => show::traffic(&said["listeners"], "listener"),
-        What::Config => show::configuration(&said),
-        What::Events { .. } => show::events(&said["events"]),
-        What::Log { .. } => format!("{}\n", said["level"].as_str().unwrap_or("")),
-        What::Explain(_) => question::show(&said),
-        What::Reload => show::reload(&said),
-        What::Upgrade => format!("process {} serves\n", said["process"]),
-        What::Server { .. } => format!("changed {}\n", counted(&said["changed"], "server")),
-        What::Drain | What::Undrain => format!("{}\n", said["phase"].as_str().unwrap_or("")),
-        What::Stop => "the server is stopping and finishes the requests in flight\n".to_owned(),
-        What::Metrics => String::new(),
+        CtlCommand::Routes => show::traffic(&said["routes"], "route"),
+        CtlCommand::Listeners => show::traffic(&said["listeners"], "listener"),
+        CtlCommand::Config => show::configuration(&said),
+        CtlCommand::Events { .. } => show::events(&said["events"]),
+        CtlCommand::Log { .. } => format!("{}\n", said["level"].as_str().unwrap_or("")),
+        CtlCommand::Explain(_) => explain_request::show(&said),
+        CtlCommand::Reload => show::reload(&said),
+        CtlCommand::Upgrade => format!("process {} serves\n", said["process"]),
+        CtlCommand::Server { .. } => format!("changed {}\n", counted(&said["changed"], "server")),
+        CtlCommand::Drain | CtlCommand::Undrain => {
+            format!("{}\n", said["phase"].as_str().unwrap_or(""))
+        }
+        CtlCommand::Stop => {
+            "the server is stopping and finishes the requests in flight\n".to_owned()
+        }
+        CtlCommand::Metrics => String::new(),
     };
     let _ = Out::standard().write_all(text.as_bytes());
     if let Some(silent) = said["silent_cores"]

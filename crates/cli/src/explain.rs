@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use onrush_serve::Explainer;
 use serde_json::Value;
 
-use crate::question::{Asked, explain, show};
-use crate::serve::{Audience, Written, checked};
-use crate::terminal::{Out, say, write_raw};
+use crate::explain_request::{ExplainArgs, explain, show};
+use crate::serve::{Audience, ConfigSource, checked};
+use crate::terminal::{Out, print_error, write_raw};
 
 /// Which route takes it and why none before, what it gets there, and what holds for it.
 #[derive(clap::Args)]
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    asked: Asked,
+    asked: ExplainArgs,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
@@ -42,14 +42,14 @@ pub(crate) fn run(args: &Args) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            say(format_args!("onrush explain: {error:#}"));
+            print_error(format_args!("onrush explain: {error:#}"));
             ExitCode::from(1)
         }
     }
 }
 
 fn explained(args: &Args) -> anyhow::Result<Value> {
-    let written = Written::read(&args.file)?;
+    let written = ConfigSource::read(&args.file)?;
     let plan = written.plan(Audience::Terminal)?;
     let checked = checked(plan, Some(&written), Audience::Terminal)?;
     let explainer = Explainer::new(checked)?;

@@ -2,10 +2,10 @@
 
 mod arguments;
 mod as_tool;
-mod calls;
+mod connection_flags;
 mod datagrams;
-mod end;
 mod files;
+mod grpc;
 mod http2;
 mod live;
 mod memcached;
@@ -13,10 +13,10 @@ mod output;
 mod pace;
 mod packets;
 mod populate;
-mod reach;
 mod requests;
 mod results;
 mod search;
+mod search_stop;
 mod signals;
 
 mod exit;
@@ -36,15 +36,15 @@ use onrush_load::{Io, run, selftest};
 pub(crate) use self::arguments::Args;
 use self::arguments::Results;
 use self::exit::{EXIT_ERRORS, EXIT_UNREACHABLE, EXIT_USAGE};
-use self::length::Length;
-use crate::terminal::{Out, say};
+use self::length::RunLength;
+use crate::terminal::{Out, print_error};
 
 /// Runs `onrush load` and returns the exit code.
 ///
 /// `given` holds the long names of the flags on the command line.
 pub(crate) fn run(args: Args, given: &[String]) -> ExitCode {
     let code = load(args, given).unwrap_or_else(|error| {
-        say(format_args!("onrush load: {error}"));
+        print_error(format_args!("onrush load: {error}"));
         match error {
             Error::Invalid(_) => EXIT_USAGE,
             Error::Unreachable(_) => EXIT_UNREACHABLE,
@@ -113,7 +113,7 @@ fn load(mut args: Args, given: &[String]) -> Result<u8, Error> {
     let condition = args.find_max.take();
     let (options, found) = args.options(&urls)?;
     let notes = found.notes.iter();
-    notes.for_each(|note| say(format_args!("onrush load: {note}")));
+    notes.for_each(|note| print_error(format_args!("onrush load: {note}")));
     let conditions = output.conditions().chain(&condition);
     refuse_unknown_steps(conditions, options.journeys.as_deref())?;
     if let Some(condition) = condition {
@@ -121,16 +121,20 @@ fn load(mut args: Args, given: &[String]) -> Result<u8, Error> {
     }
     let after = options.stop.after;
     let mut plan = Plan::new(options)?;
-    let length = Length {
+    let length = RunLength {
         after,
         count: plan.count(),
     };
     let files = output.open(&found.files)?;
-    files.reached(populate::populate(&mut plan))?;
+    files.discard_old_results_if_unreachable(populate::populate(&mut plan))?;
     let metrics = output.metrics()?;
-    let running = files.reached(run::start(plan))?;
+    let running = files.discard_old_results_if_unreachable(run::start(plan))?;
     signals::stop_on_signal(running.stopper())?;
-    let report = files.reached(output.watch(running, length, metrics.as_ref()))?;
+    let report = files.discard_old_results_if_unreachable(output.watch(
+        running,
+        length,
+        metrics.as_ref(),
+    ))?;
     files.write_report(&report)?;
     Ok(output.exit_code(&report))
 }

@@ -15,8 +15,8 @@ mod check;
 mod convert;
 mod ctl;
 mod explain;
+mod explain_request;
 mod load;
-mod question;
 mod serve;
 mod shipped;
 mod terminal;
@@ -111,17 +111,17 @@ fn main() -> ExitCode {
         Err(error) => {
             let printed = error.print();
             if let Some(hint) = bench::hint(std::env::args().skip(1)) {
-                terminal::say(format_args!("{hint}"));
+                terminal::print_error(format_args!("{hint}"));
             }
             return if error.use_stderr() {
                 ExitCode::from(1)
             } else {
-                terminal::note(printed.and(terminal::opened()));
-                terminal::ended(ExitCode::SUCCESS)
+                terminal::record_write(printed.and(terminal::opened()));
+                terminal::exit_code(ExitCode::SUCCESS)
             };
         }
     };
-    terminal::ended(match arguments.verb {
+    terminal::exit_code(match arguments.verb {
         Verb::Serve(args) => serve::run(args),
         Verb::Check(args) => check::run(&args),
         Verb::Explain(args) => explain::run(&args),

@@ -1,25 +1,25 @@
 //! `onrush serve`: a plan from a file or from flags, a start-up line, and a graceful end on a signal.
 
-mod account;
 mod admin;
 mod args;
-mod arrival;
-mod asked;
+mod config_files;
+mod config_source;
 mod confinement;
 mod control;
 mod describe;
-mod disk;
 mod error_log;
 mod handover;
+mod packet_cpus;
 mod privileges;
 mod reload;
+mod server_command;
 mod signals;
-mod sockets;
+mod socket_files;
 mod supervisor;
 mod upgrade;
+mod user;
 mod watch;
 mod watchdog;
-mod written;
 
 use std::fmt::Display;
 use std::io::Write;
@@ -39,29 +39,29 @@ use rustix::io::retry_on_intr;
 use signal_hook::iterator::Signals;
 use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder};
 
-use crate::terminal::{Out, say};
+use crate::terminal::{Out, print_error};
 use args::plan as plan_of;
-use arrival::arrival;
-use asked::{Asked, hasten};
 use control::Control;
 use describe::{describe, describe_protocol};
 use error_log::ErrorLog;
+use packet_cpus::arrival;
 use privileges::{Inherited, Privileges};
-use reload::Reloading;
-use upgrade::Start;
-use watch::{Watch, Watched};
+use reload::Reloader;
+use server_command::{ServerCommand, handle_commands_during_shutdown};
+use upgrade::Invocation;
+use watch::{Watch, WatchedFiles};
 
-pub(crate) use account::User;
 pub(crate) use admin::token;
 pub(crate) use args::Args;
+pub(crate) use config_source::{Audience, ConfigSource, checked, refusal, warn};
 pub(crate) use privileges::{denied_to, of_reload, user};
-pub(crate) use written::{Audience, Written, checked, refusal, warn};
+pub(crate) use user::User;
 
 /// Log lines that may wait for a slow reader: some hundred KiB.
 const LOG_LINES_MAX: usize = 4096;
 
 /// Time that a full pipe gets at the end to take the last lines of standard output.
-const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves until SIGINT, SIGTERM or SIGQUIT.
 pub(crate) fn run(args: Args) -> ExitCode {
@@ -70,7 +70,7 @@ pub(crate) fn run(args: Args) -> ExitCode {
         // Lines of the start may still wait for the reader, and a flush would wait for it.
         Ok(Output::Unread) => std::process::exit(0),
         Err(error) => {
-            say(format_args!("onrush serve: {error:#}"));
+            print_error(format_args!("onrush serve: {error:#}"));
             ExitCode::from(1)
         }
     }
@@ -92,10 +92,10 @@ fn serve(args: Args) -> anyhow::Result<Output> {
     error_log.follow(bound.prepared.plan().error_log);
     let (ask, asked) = mpsc::channel();
     signals::wait(bound.signals, ask.clone()).context("cannot wait for signals")?;
-    let mut server = started(bound.prepared, bound.predecessor)?;
+    let mut server = start_server(bound.prepared, bound.predecessor)?;
     let watch = watching(bound.watched.filter(|_| args.watch), &ask)?;
     let asking = (&ask, error_log);
-    let about = admin::About::new(&server, written.as_ref(), asking, &privileges);
+    let about = admin::AdminContext::new(&server, written.as_ref(), asking, &privileges);
     let (readiness, in_force) = (about.readiness.clone(), about.in_force.clone());
     let token = bound.token.clone();
     let interface = match admin::start(bound.admin_place, bound.token, about) {
@@ -109,9 +109,9 @@ fn serve(args: Args) -> anyhow::Result<Output> {
     let announced = print(announcement(&server, &bound.what, &privileges, address));
     supervisor::ready();
     watchdog::start(server.handles()).context("cannot start the watchdog")?;
-    sockets::watch(in_force.clone()).context("cannot watch the sockets")?;
+    socket_files::watch(in_force.clone()).context("cannot watch the sockets")?;
     let control = Control {
-        reloading: Reloading::new(
+        reloading: Reloader::new(
             &args,
             written,
             watch,
@@ -123,7 +123,7 @@ fn serve(args: Args) -> anyhow::Result<Output> {
         next: None,
         readiness,
     };
-    let end = control.until_the_end(&mut server, &asked);
+    let end = control.run(&mut server, &asked);
     if end.successor().is_some() && (admin_plan != plan::Admin::Default || is_admin_kept) {
         // The next process waits for the interface's address, or has its socket.
         interface.end();
@@ -131,7 +131,7 @@ fn serve(args: Args) -> anyhow::Result<Output> {
     let said = format!("{end}\n");
     // Written through the log, which keeps the order of lines and never waits for a reader.
     let _ = log.write_all(said.as_bytes());
-    hasten(asked, server.handles(), end.successor());
+    handle_commands_during_shutdown(asked, server.handles(), end.successor());
     let totals = server.stop();
     interface.end();
     let output = output();
@@ -155,27 +155,30 @@ fn print_end(announced: Option<JoinHandle<()>>, log: &NonBlocking, totals: &impl
         // A panic of the thread has already been printed.
         let _ = announced.join();
     }
-    say_what_was_lost(log);
+    print_dropped_log_lines(log);
     let _ = writeln!(Out::standard(), "served {totals}");
 }
 
-fn watching(watched: Option<Watched>, ask: &Sender<Asked>) -> anyhow::Result<Option<Watch>> {
+fn watching(
+    watched: Option<WatchedFiles>,
+    ask: &Sender<ServerCommand>,
+) -> anyhow::Result<Option<Watch>> {
     let watch = watched.map(|watched| Watch::start(watched, ask.clone()));
     watch.transpose().context("cannot watch the files")
 }
 
 /// State of the server before it has threads.
 struct Bound {
-    start: Start,
-    written: Option<Written>,
+    start: Invocation,
+    written: Option<ConfigSource>,
     /// Description in the start-up line.
     what: String,
-    watched: Option<Watched>,
+    watched: Option<WatchedFiles>,
     signals: Signals,
     prepared: Prepared,
     predecessor: Option<OwnedFd>,
     token: Option<CurrentToken>,
-    admin_place: admin::Place,
+    admin_place: admin::AdminAddress,
     privileges: Privileges,
 }
 
@@ -183,9 +186,9 @@ struct Bound {
 fn bind(args: &Args) -> anyhow::Result<Bound> {
     // Before anything else opens files.
     let passed = onrush_engine::passed()?;
-    let start = Start::of_this_process().context("cannot find the path of this program")?;
-    let handed = upgrade::handed()?;
-    let written = args.config.as_deref().map(Written::read).transpose()?;
+    let start = Invocation::of_this_process().context("cannot find the path of this program")?;
+    let handed = upgrade::receive_from_predecessor()?;
+    let written = args.config.as_deref().map(ConfigSource::read).transpose()?;
     let plan = plan_of(args, written.as_ref(), Audience::Terminal)?;
     let user = privileges::user(&plan)?;
     privileges::check_start(user.as_ref(), &plan, written.as_ref())?;
@@ -195,9 +198,9 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
     let admin_plan = plan.admin.clone();
     let token = admin::token(&admin_plan)?.map(CurrentToken::new);
     let watched = written.as_ref();
-    let watched = watched.map(|written| Watched::of(written).with(&plan));
+    let watched = watched.map(|written| WatchedFiles::of(written).with(&plan));
     let checked = checked(plan, written.as_ref(), Audience::Terminal)?;
-    let before = admin::Before::of(handed.as_ref());
+    let before = admin::AddressHolder::of(handed.as_ref());
     let inherited = handed
         .as_ref()
         .map_or(Inherited::default(), |handed| handed.inherited);
@@ -213,7 +216,7 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
         user.as_ref().map(|user| &user.identity),
     )?;
     let admin_place = match handed_admin.map(Ok).or(for_admin.map(Claim::of_passed)) {
-        Some(claim) => admin::Place::Claimed(claim?),
+        Some(claim) => admin::AdminAddress::Claimed(claim?),
         None => admin::claim(&admin_plan, before, user.as_ref())?,
     };
     let mut privileges =
@@ -221,7 +224,7 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
     let used = (prepared.plan(), written.as_ref());
     privileges.confine(used, admin_place.claim(), start.program(), inherited)?;
     privileges.refuse_calls(&prepared.plan().process, inherited)?;
-    let start = start.beside(&admin_place, &privileges)?;
+    let start = start.with_inherited(&admin_place, &privileges)?;
     Ok(Bound {
         start,
         written,
@@ -239,7 +242,7 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
 /// Waits until standard output accepts a line, for at most [`OUTPUT_PATIENCE`]; a signal restarts the wait.
 fn output() -> Output {
     let output = std::io::stdout();
-    let patience = Timespec::try_from(OUTPUT_PATIENCE).expect("it is short");
+    let patience = Timespec::try_from(OUTPUT_TIMEOUT).expect("it is short");
     let mut polled = [PollFd::new(&output, PollFlags::OUT)];
     match retry_on_intr(|| poll(&mut polled, Some(&patience))) {
         Ok(0) => Output::Unread,
@@ -248,7 +251,7 @@ fn output() -> Output {
 }
 
 /// Prints how many lines of the log were dropped.
-fn say_what_was_lost(log: &NonBlocking) {
+fn print_dropped_log_lines(log: &NonBlocking) {
     let lost = log.error_counter().dropped_lines();
     if lost > 0 {
         let _ = writeln!(
@@ -259,7 +262,7 @@ fn say_what_was_lost(log: &NonBlocking) {
 }
 
 /// Starts the server. On an upgrade, confirms to the predecessor and takes over from it.
-fn started(prepared: Prepared, predecessor: Option<OwnedFd>) -> anyhow::Result<Server> {
+fn start_server(prepared: Prepared, predecessor: Option<OwnedFd>) -> anyhow::Result<Server> {
     let (server, taken) = prepared.start()?;
     let Some(socket) = predecessor else {
         return Ok(server);

@@ -9,7 +9,7 @@ use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::terminal::{say, write_raw};
+use crate::terminal::{print_error, write_raw};
 
 /// Completions for a shell, on standard output.
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ pub(crate) fn manual(args: &Manual, command: Command) -> ExitCode {
     match pages(args, command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(format_args!("onrush manual: {error:#}"));
+            print_error(format_args!("onrush manual: {error:#}"));
             ExitCode::from(1)
         }
     }

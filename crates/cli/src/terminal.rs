@@ -55,7 +55,7 @@ impl Out {
             }
             self.column += 1;
             match self.column {
-                ..=LINE_MAX => shown.push(harmless(letter)),
+                ..=LINE_MAX => shown.push(printable(letter)),
                 column if column == LINE_MAX + 1 => shown.push('…'),
                 _ => {}
             }
@@ -77,14 +77,14 @@ impl Write for Out {
 
     fn flush(&mut self) -> io::Result<()> {
         if let Stream::Output = self.stream {
-            note(io::stdout().flush());
+            record_write(io::stdout().flush());
         }
         Ok(())
     }
 }
 
 /// Replaces characters that control a terminal (ECMA-48) or change the text direction (UAX 9).
-fn harmless(letter: char) -> char {
+fn printable(letter: char) -> char {
     match letter {
         '\t' => '\t',
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
@@ -95,7 +95,7 @@ fn harmless(letter: char) -> char {
 
 /// Writes output for programs, such as JSON, to standard output.
 pub(crate) fn write_raw(bytes: &[u8]) {
-    note(opened().and_then(|()| io::stdout().write_all(bytes)));
+    record_write(opened().and_then(|()| io::stdout().write_all(bytes)));
 }
 
 /// Checks that standard output was open when the program started.
@@ -110,7 +110,7 @@ pub(crate) fn opened() -> io::Result<()> {
 }
 
 /// Records the result of a write to standard output.
-pub(crate) fn note(written: io::Result<()>) {
+pub(crate) fn record_write(written: io::Result<()>) {
     if let Err(error) = written {
         // The first error is the cause.
         let _ = FAILED.set(error);
@@ -118,7 +118,7 @@ pub(crate) fn note(written: io::Result<()>) {
 }
 
 /// Writes a line to standard error; a failure is ignored.
-pub(crate) fn say(line: fmt::Arguments<'_>) {
+pub(crate) fn print_error(line: fmt::Arguments<'_>) {
     let line = format!("{line}\n");
     let shown = Out::error().shown(&line);
     // In one write, so that lines of several programs on one terminal do not mix.
@@ -127,11 +127,11 @@ pub(crate) fn say(line: fmt::Arguments<'_>) {
 
 /// Exit code of the program: 1 instead of `code` when standard output could not be written. A reader that closes the
 /// pipe early (`| head`) is not a failure.
-pub(crate) fn ended(code: ExitCode) -> ExitCode {
-    note(io::stdout().flush());
+pub(crate) fn exit_code(code: ExitCode) -> ExitCode {
+    record_write(io::stdout().flush());
     match FAILED.get() {
         Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            say(format_args!(
+            print_error(format_args!(
                 "onrush: cannot write to standard output: {error}"
             ));
             ExitCode::from(1)

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use onrush_admin::client::{Place, ask, follow};
+use onrush_admin::client::{Endpoint, request, stream_events};
 use onrush_top::draw::draw;
 use onrush_top::keys::Action;
 use onrush_top::moment::Snapshot;
@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::ctl::whom::Whom;
-use crate::terminal::{Out, say, write_raw};
+use crate::ctl::whom::ServerSelector;
+use crate::terminal::{Out, print_error, write_raw};
 
 /// Path of the live figures.
 const LIVE: &str = "/v1/live";
@@ -46,7 +46,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 Exit codes: 0 done, 1 usage, 2 no admin interface was reached, or it has ended.")]
 pub(crate) struct Args {
     #[command(flatten)]
-    whom: Whom,
+    whom: ServerSelector,
     /// Look for one second, print what there was, and end
     #[arg(long)]
     once: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Args {
 }
 
 /// An event for the view.
-enum News {
+enum ViewEvent {
     Moment(Value),
     /// No more figures will arrive.
     End(io::Result<()>),
@@ -89,12 +89,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn failed(code: u8, error: &anyhow::Error) -> ExitCode {
-    say(format_args!("onrush top: {error:#}"));
+    print_error(format_args!("onrush top: {error:#}"));
     ExitCode::from(code)
 }
 
-fn once(place: &Place, args: &Args) -> anyhow::Result<()> {
-    let response = ask(place, LIVE, None).with_context(|| format!("cannot query {place}"))?;
+fn once(place: &Endpoint, args: &Args) -> anyhow::Result<()> {
+    let response = request(place, LIVE, None).with_context(|| format!("cannot query {place}"))?;
     let said = response.json();
     if response.status != 200 {
         let why = said["error"].as_str().unwrap_or("no reason given");
@@ -113,7 +113,7 @@ fn once(place: &Place, args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn live(place: Place) -> anyhow::Result<()> {
+fn live(place: Endpoint) -> anyhow::Result<()> {
     let (tell, news) = channel();
     // Before the terminal is taken over: a connection error is then a plain message.
     let listening = (place.clone(), tell.clone());
@@ -121,12 +121,12 @@ fn live(place: Place) -> anyhow::Result<()> {
         .name("live".into())
         .spawn(move || listen(&listening.0, &listening.1))?;
     let first = match news.recv().context("nothing came")? {
-        News::Moment(said) => said,
-        News::End(outcome) => {
+        ViewEvent::Moment(said) => said,
+        ViewEvent::End(outcome) => {
             outcome.with_context(|| format!("cannot query {place}"))?;
             anyhow::bail!("the server on {place} has ended");
         }
-        News::Done(_) | News::Signal => Value::Null,
+        ViewEvent::Done(_) | ViewEvent::Signal => Value::Null,
     };
     let mut view = View::default();
     view.push(Snapshot::of(&first));
@@ -138,7 +138,7 @@ fn live(place: Place) -> anyhow::Result<()> {
         .spawn(move || {
             for _ in signals.forever() {
                 // Ignore the error: the receiver may be gone.
-                let _ = heard.send(News::Signal);
+                let _ = heard.send(ViewEvent::Signal);
             }
         })?;
     let terminal = ratatui::try_init().context("cannot use the terminal")?;
@@ -148,18 +148,18 @@ fn live(place: Place) -> anyhow::Result<()> {
 }
 
 /// Receives figures until the server has been gone for [`PATIENCE`]: another process may take over its address.
-fn listen(place: &Place, tell: &Sender<News>) {
+fn listen(place: &Endpoint, tell: &Sender<ViewEvent>) {
     let mut last = None;
     loop {
-        let end = follow(place, LIVE, |said| {
+        let end = stream_events(place, LIVE, |said| {
             last = Some(Instant::now());
-            let heard = tell.send(News::Moment(said.clone()));
+            let heard = tell.send(ViewEvent::Moment(said.clone()));
             heard.map_err(|_| io::ErrorKind::BrokenPipe.into())
         });
         // Ignore the error: the view may have ended.
         let is_over = last.is_none_or(|last| last.elapsed() > PATIENCE);
         if is_over {
-            let _ = tell.send(News::End(end));
+            let _ = tell.send(ViewEvent::End(end));
             return;
         }
         thread::sleep(PAUSE);
@@ -170,8 +170,8 @@ fn listen(place: &Place, tell: &Sender<News>) {
 fn show(
     mut terminal: DefaultTerminal,
     mut view: View,
-    (news, tell): (&Receiver<News>, &Sender<News>),
-    place: &Place,
+    (news, tell): (&Receiver<ViewEvent>, &Sender<ViewEvent>),
+    place: &Endpoint,
 ) -> anyhow::Result<()> {
     let mut last = Instant::now();
     loop {
@@ -188,18 +188,18 @@ fn show(
                 Action::Wish(wish) => {
                     let (place, tell) = (place.clone(), tell.clone());
                     // A slow admin interface must not block the keys.
-                    thread::spawn(move || tell.send(News::Done(carry_out(&place, &wish))));
+                    thread::spawn(move || tell.send(ViewEvent::Done(carry_out(&place, &wish))));
                 }
             }
         }
         match news.recv_timeout(LOOK_EVERY) {
-            Ok(News::Moment(said)) => {
+            Ok(ViewEvent::Moment(said)) => {
                 last = Instant::now();
                 view.push(Snapshot::of(&said));
             }
-            Ok(News::Signal) => return Ok(()),
-            Ok(News::Done(said)) => view.notice(said),
-            Ok(News::End(outcome)) => {
+            Ok(ViewEvent::Signal) => return Ok(()),
+            Ok(ViewEvent::Done(said)) => view.notice(said),
+            Ok(ViewEvent::End(outcome)) => {
                 outcome.with_context(|| format!("lost the connection to {place}"))?;
                 anyhow::bail!("the server on {place} has ended");
             }
@@ -210,14 +210,14 @@ fn show(
 }
 
 /// Carries out an action of the user; returns a message for the view.
-fn carry_out(place: &Place, wish: &StateChange) -> String {
+fn carry_out(place: &Endpoint, wish: &StateChange) -> String {
     let StateChange {
         group,
         address,
         state,
     } = wish;
     let body = json!({ "group": group, "server": address, "state": state }).to_string();
-    match ask(place, "/v1/servers", Some(&body)) {
+    match request(place, "/v1/servers", Some(&body)) {
         Ok(response) if response.status == 200 => {
             format!("server {address} of {group} is set to {state}")
         }

@@ -31,7 +31,7 @@ pub(crate) use arguments::Args;
 use arguments::{Diagnose, Place, Plan, Show, Snapshot, Verb};
 use print::{columns, print, print_lines, say};
 use session::Session;
-use wait::{Stop, wait_for_process};
+use wait::{StopSignals, wait_for_process};
 
 /// Runs the subcommand and returns the exit code.
 pub(crate) fn run(args: Args) -> ExitCode {
@@ -183,7 +183,7 @@ fn wait_until(
     };
     loop {
         let step = end.min(Instant::now() + Duration::from_secs(1));
-        let is_there = wait_for_process(i32::try_from(number)?, &Stop::never(), Some(step));
+        let is_there = wait_for_process(i32::try_from(number)?, &StopSignals::never(), Some(step));
         let counts = facts::counts(tree, Some(number));
         if is_there.is_err() || counts.process.is_none() {
             return Ok(false);

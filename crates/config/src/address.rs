@@ -4,22 +4,22 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use crate::limits;
-use crate::plan::{Address, Listen, Networks, ServerAddress};
+use crate::plan::{Address, Listener, Networks, ServerAddress};
 use crate::value::{Invalid, is_host_name, is_number};
 
 /// Parses an address to listen on: `0.0.0.0:80`, `[::]:80`, `localhost:80` (IPv4), `:80` or `80` for all IPv4 addresses
 /// of this machine, or `unix:/run/onrush.sock`. With port 0 the kernel chooses a port.
-pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
+pub fn parse_listen(text: &str) -> Result<Listener, Invalid> {
     if let Some(path) = text.strip_prefix("unix:") {
         let path = parse_unix_path(path, text)?;
-        return Ok(Listen::plain(Address::Unix(path)));
+        return Ok(Listener::plain(Address::Unix(path)));
     }
     if let Ok(mut address) = text.parse::<SocketAddr>() {
         // A socket with IPV6_V6ONLY cannot be bound to an IPv4-mapped address.
         if let IpAddr::V4(mapped) = address.ip().to_canonical() {
             address.set_ip(mapped.into());
         }
-        return Ok(Listen::plain(Address::Tcp(address)));
+        return Ok(Listener::plain(Address::Tcp(address)));
     }
     let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
     let ip = match host {
@@ -33,7 +33,7 @@ pub fn parse_listen(text: &str) -> Result<Listen, Invalid> {
         Port::None => return Err(not_a_listen(text)),
     };
     let address = SocketAddr::new(IpAddr::V4(ip), port);
-    Ok(Listen::plain(Address::Tcp(address)))
+    Ok(Listener::plain(Address::Tcp(address)))
 }
 
 /// Checks that an echo or sink listener may use this address without explicit permission: loopback addresses, private

@@ -6,15 +6,15 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::merged::merged;
+use crate::merge::merged;
 use crate::sources::{Sources, Span};
-use crate::written::first_of;
+use crate::toml_values::place_of;
 
 /// Maximum number of characters shown of a value.
 const VALUE_SHOWN: usize = 40;
 
 /// Keys whose values must not get into logs: password hashes, and fields and parameters that may carry credentials.
-pub(crate) const HIDDEN: [&str; 5] = ["users", "set", "add", "headers", "query"];
+pub(crate) const SECRET_KEYS: [&str; 5] = ["users", "set", "add", "headers", "query"];
 
 /// Whether a string is a URL with a user name or password, as in `https://name:password@host/`, or with a query, which
 /// may contain a key.
@@ -76,7 +76,7 @@ impl fmt::Display for Change {
 
 /// Returns the differences between two configurations. A file that is not valid TOML counts as empty.
 pub fn changes(before: &Sources, after: &Sources) -> Vec<Change> {
-    let mut found = Found {
+    let mut found = Comparison {
         before,
         after,
         path: Vec::new(),
@@ -86,7 +86,7 @@ pub fn changes(before: &Sources, after: &Sources) -> Vec<Change> {
     found.changes
 }
 
-struct Found<'s> {
+struct Comparison<'s> {
     before: &'s Sources,
     after: &'s Sources,
     /// Path of the tables being compared.
@@ -94,7 +94,7 @@ struct Found<'s> {
     changes: Vec<Change>,
 }
 
-impl Found<'_> {
+impl Comparison<'_> {
     fn tables(&mut self, before: &DeTable<'_>, after: &DeTable<'_>) {
         for (key, value) in before {
             let Some(now) = after.get(&**key.get_ref()) else {
@@ -114,10 +114,10 @@ impl Found<'_> {
         match (before.get_ref(), after.get_ref()) {
             (DeValue::Table(before), DeValue::Table(after)) => self.tables(before, after),
             (DeValue::Array(before), DeValue::Array(after)) => self.lists(before, after),
-            (old, new) if is_same(old, new) => {}
+            (old, new) if is_equal(old, new) => {}
             (old, new) => {
                 let shown = self.shown(old).zip(self.shown(new));
-                self.note(ChangeKind::Changed(shown), &first_of(after));
+                self.note(ChangeKind::Changed(shown), &place_of(after));
             }
         }
     }
@@ -126,7 +126,7 @@ impl Found<'_> {
     /// compared in pairs as long as both sides have one.
     fn lists(&mut self, before: &[Spanned<DeValue<'_>>], after: &[Spanned<DeValue<'_>>]) {
         let (mut old, mut new) = (0, 0);
-        let mut kept = common(before, after);
+        let mut kept = longest_common_subsequence(before, after);
         kept.push((before.len(), after.len()));
         for (old_end, new_end) in kept {
             while old < old_end && new < new_end && both_tables(&before[old], &after[new]) {
@@ -134,10 +134,10 @@ impl Found<'_> {
                 (old, new) = (old + 1, new + 1);
             }
             for (at, item) in before.iter().enumerate().take(old_end).skip(old) {
-                self.item(at, item, Found::removed);
+                self.item(at, item, Comparison::removed);
             }
             for (at, item) in after.iter().enumerate().take(new_end).skip(new) {
-                self.item(at, item, Found::added);
+                self.item(at, item, Comparison::added);
             }
             (old, new) = (old_end + 1, new_end + 1);
         }
@@ -158,12 +158,12 @@ impl Found<'_> {
 
     fn added(&mut self, value: &Spanned<DeValue<'_>>) {
         let shown = self.shown(value.get_ref());
-        self.note(ChangeKind::Added(shown), &first_of(value));
+        self.note(ChangeKind::Added(shown), &place_of(value));
     }
 
     fn removed(&mut self, value: &Spanned<DeValue<'_>>) {
         let shown = self.shown(value.get_ref());
-        self.note(ChangeKind::Removed(shown), &first_of(value));
+        self.note(ChangeKind::Removed(shown), &place_of(value));
     }
 
     /// Adds a change; `span` locates it in the old files if it was removed, otherwise in the new ones.
@@ -172,11 +172,11 @@ impl Found<'_> {
             ChangeKind::Removed(_) => self.before,
             ChangeKind::Added(_) | ChangeKind::Changed(_) => self.after,
         };
-        let are_several = self.before.are_several() || self.after.are_several();
+        let are_several = self.before.has_several_files() || self.after.has_several_files();
         self.changes.push(Change {
             key: self.path.join(".").replace(".[", "["),
             kind,
-            place: are_several.then(|| sources.shown(span)),
+            place: are_several.then(|| sources.format_place(span)),
         });
     }
 
@@ -192,7 +192,11 @@ impl Found<'_> {
 
     /// A value as it is written in a file; `None` for tables, lists and secrets.
     fn shown(&self, value: &DeValue<'_>) -> Option<String> {
-        if self.path.iter().any(|key| HIDDEN.contains(&key.as_str())) {
+        if self
+            .path
+            .iter()
+            .any(|key| SECRET_KEYS.contains(&key.as_str()))
+        {
             return None;
         }
         let text = match value {
@@ -216,15 +220,18 @@ fn both_tables(one: &Spanned<DeValue<'_>>, other: &Spanned<DeValue<'_>>) -> bool
 }
 
 /// Longest common subsequence of two lists, as pairs of indices; equal prefixes and suffixes are matched first.
-fn common(before: &[Spanned<DeValue<'_>>], after: &[Spanned<DeValue<'_>>]) -> Vec<(usize, usize)> {
-    let is_pair = |old: usize, new: usize| is_same(before[old].get_ref(), after[new].get_ref());
+fn longest_common_subsequence(
+    before: &[Spanned<DeValue<'_>>],
+    after: &[Spanned<DeValue<'_>>],
+) -> Vec<(usize, usize)> {
+    let is_pair = |old: usize, new: usize| is_equal(before[old].get_ref(), after[new].get_ref());
     let least = before.len().min(after.len());
     let start = (0..least).take_while(|&at| is_pair(at, at)).count();
     let from_end = |at: &usize| is_pair(before.len() - 1 - at, after.len() - 1 - at);
     let end = (0..least - start).take_while(from_end).count();
     let (old_end, new_end) = (before.len() - end, after.len() - end);
     let mut pairs: Vec<_> = (0..start).map(|at| (at, at)).collect();
-    pairs.extend(between(start..old_end, start..new_end, is_pair));
+    pairs.extend(subsequence_in(start..old_end, start..new_end, is_pair));
     pairs.extend((0..end).map(|at| (old_end + at, new_end + at)));
     pairs
 }
@@ -232,7 +239,7 @@ fn common(before: &[Spanned<DeValue<'_>>], after: &[Spanned<DeValue<'_>>]) -> Ve
 /// Maximum number of compared pairs; beyond that no items count as equal.
 const COMPARED_MAX: usize = 1 << 22;
 
-fn between(
+fn subsequence_in(
     before: Range<usize>,
     after: Range<usize>,
     is_pair: impl Fn(usize, usize) -> bool,
@@ -268,9 +275,9 @@ fn between(
     pairs
 }
 
-fn is_same(one: &DeValue<'_>, other: &DeValue<'_>) -> bool {
+fn is_equal(one: &DeValue<'_>, other: &DeValue<'_>) -> bool {
     let same = |one: &Spanned<DeValue<'_>>, other: &Spanned<DeValue<'_>>| {
-        is_same(one.get_ref(), other.get_ref())
+        is_equal(one.get_ref(), other.get_ref())
     };
     match (one, other) {
         (DeValue::String(one), DeValue::String(other)) => one == other,

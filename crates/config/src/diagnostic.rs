@@ -55,9 +55,9 @@ const EXCERPT_MAX: usize = 120;
 const EXCERPT_BEFORE: usize = 40;
 
 impl Diagnostic {
-    fn new(finding: Finding, sources: &Sources) -> Diagnostic {
+    fn new(finding: PendingDiagnostic, sources: &Sources) -> Diagnostic {
         let source = sources.file(&finding.span);
-        let (text, span) = (source.text(), source.local(&finding.span));
+        let (text, span) = (source.text(), source.to_file_range(&finding.span));
         let start = floor_boundary(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = text[start..]
@@ -168,7 +168,7 @@ impl std::error::Error for Errors {}
 
 /// A diagnostic that has not been rendered.
 #[derive(Debug)]
-struct Finding {
+struct PendingDiagnostic {
     severity: Severity,
     span: Span,
     message: String,
@@ -176,36 +176,36 @@ struct Finding {
 
 /// Collects diagnostics while a configuration is read, and later diagnostics of the files that it names (see
 /// [`FilePath::place`](crate::plan::FilePath::place)).
-pub struct Findings<'s> {
+pub struct Diagnostics<'s> {
     sources: &'s Sources,
-    errors: Kept,
-    warnings: Kept,
+    errors: BoundedFindings,
+    warnings: BoundedFindings,
 }
 
 /// First diagnostics of one severity in the order of the text, with a bounded number kept.
 #[derive(Default)]
-struct Kept {
+struct BoundedFindings {
     /// Unordered; up to twice as many as are shown.
-    found: Vec<Finding>,
+    found: Vec<PendingDiagnostic>,
     /// Total number, including the dropped ones.
     count: usize,
     /// Diagnostics beyond this position are not shown.
     end: Option<usize>,
 }
 
-impl Kept {
+impl BoundedFindings {
     /// Counts a diagnostic; builds the message only if it may be shown.
     fn push(&mut self, severity: Severity, span: Span, message: impl FnOnce() -> String) {
         self.count += 1;
         if self.end.is_some_and(|end| span.start > end) {
             return;
         }
-        self.found.push(Finding {
+        self.found.push(PendingDiagnostic {
             severity,
             span,
             message: message(),
         });
-        if self.found.len() >= 2 * limits::FINDINGS_MAX {
+        if self.found.len() >= 2 * limits::DIAGNOSTICS_MAX {
             self.cut();
             self.end = self.found.last().map(|finding| finding.span.start);
         }
@@ -214,17 +214,17 @@ impl Kept {
     /// Sorts by position and drops hidden diagnostics. The sort is stable.
     fn cut(&mut self) {
         self.found.sort_by_key(|finding| finding.span.start);
-        self.found.truncate(limits::FINDINGS_MAX);
+        self.found.truncate(limits::DIAGNOSTICS_MAX);
     }
 }
 
-impl<'s> Findings<'s> {
+impl<'s> Diagnostics<'s> {
     /// Creates an empty collection.
-    pub fn new(sources: &'s Sources) -> Findings<'s> {
-        Findings {
+    pub fn new(sources: &'s Sources) -> Diagnostics<'s> {
+        Diagnostics {
             sources,
-            errors: Kept::default(),
-            warnings: Kept::default(),
+            errors: BoundedFindings::default(),
+            warnings: BoundedFindings::default(),
         }
     }
 
@@ -235,18 +235,18 @@ impl<'s> Findings<'s> {
 
     /// Like [`Findings::error`], but the message is built only if it may be shown: there may be a million.
     pub(crate) fn error_with(&mut self, span: Span, message: impl FnOnce() -> String) {
-        let fitting = || fit(&message());
+        let fitting = || fit_one_line(&message());
         self.errors.push(Severity::Error, span, fitting);
     }
 
     /// Adds a warning.
     pub fn warning(&mut self, span: Span, message: impl Into<String>) {
-        let fitting = || fit(&message.into());
+        let fitting = || fit_one_line(&message.into());
         self.warnings.push(Severity::Warning, span, fitting);
     }
 
     /// Resolves `path`, which is written at `span`, against the directory of its file, not the working directory.
-    pub(crate) fn beneath(&self, path: &Path, span: &Span) -> PathBuf {
+    pub(crate) fn resolve(&self, path: &Path, span: &Span) -> PathBuf {
         self.sources.file(span).directory().join(path)
     }
 
@@ -257,7 +257,7 @@ impl<'s> Findings<'s> {
     /// Line where a span begins, from 1; with the file if there are several: `3 of conf.d/a.toml`.
     pub(crate) fn line_of(&self, span: &Span) -> String {
         let line = self.sources.line(span);
-        match self.sources.are_several() {
+        match self.sources.has_several_files() {
             true => format!("{line} of {}", self.sources.file(span).path().display()),
             false => line.to_string(),
         }
@@ -292,7 +292,7 @@ const QUOTED_MAX: usize = 120;
 /// may be of any length.
 ///
 /// A quoted value is the output of `{:?}`: it ends at the next quotation mark without a backslash.
-pub(crate) fn fit(message: &str) -> String {
+pub(crate) fn fit_one_line(message: &str) -> String {
     let mut fitting = String::with_capacity(message.len().min(1024));
     let (mut is_quoted, mut is_escaped, mut length) = (false, false, 0);
     for letter in message.chars() {
@@ -318,7 +318,7 @@ mod tests {
 
     fn shown(text: &str, span: Span) -> String {
         let sources = Sources::of(text.to_owned(), "a.toml".into());
-        let mut findings = Findings::new(&sources);
+        let mut findings = Diagnostics::new(&sources);
         findings.error(span, "wrong");
         findings
             .finish()
@@ -377,7 +377,7 @@ mod tests {
     fn errors_are_ordered_and_bounded() {
         let text = "x\n".repeat(100);
         let sources = Sources::of(text, "a".into());
-        let mut findings = Findings::new(&sources);
+        let mut findings = Diagnostics::new(&sources);
         for line in (0..60).rev() {
             findings.error(line * 2..line * 2 + 1, format!("no {line}"));
             findings.warning(0..0, "not seen while there are errors");
@@ -392,7 +392,7 @@ mod tests {
     fn million_errors_use_bounded_memory() {
         let text = "x\n".repeat(1000);
         let sources = Sources::of(text, "a".into());
-        let mut findings = Findings::new(&sources);
+        let mut findings = Diagnostics::new(&sources);
         let mut made = 0;
         for at in 0..1_000_000 {
             findings.error_with(at..at + 1, || {
@@ -400,17 +400,17 @@ mod tests {
                 format!("no {at}")
             });
         }
-        assert_eq!(made, 2 * limits::FINDINGS_MAX);
-        assert!(findings.errors.found.len() <= 2 * limits::FINDINGS_MAX);
+        assert_eq!(made, 2 * limits::DIAGNOSTICS_MAX);
+        assert!(findings.errors.found.len() <= 2 * limits::DIAGNOSTICS_MAX);
         let errors = findings.finish().expect_err("errors were found");
-        assert_eq!(errors.iter().count(), limits::FINDINGS_MAX);
+        assert_eq!(errors.iter().count(), limits::DIAGNOSTICS_MAX);
         assert!(errors.to_string().ends_with("\nand 999950 more"));
     }
 
     #[test]
     fn long_quotes_are_shortened() {
         let long = format!("\\\"{}", "x".repeat(1_000_000));
-        let message = fit(&format!(
+        let message = fit_one_line(&format!(
             "unknown key {long:?} in {:?}; nearest: \"a\"",
             "b\u{1b}"
         ));
@@ -419,14 +419,14 @@ mod tests {
         let end = r#"xxx…" in "b\u{1b}"; nearest: "a""#;
         assert!(message.ends_with(end), "{message}");
         assert!(message.chars().count() < 200, "{message}");
-        assert_eq!(fit("it isn't \"a\" or b"), "it isn't \"a\" or b");
+        assert_eq!(fit_one_line("it isn't \"a\" or b"), "it isn't \"a\" or b");
     }
 
     #[test]
     fn lines_are_counted_from_one() {
         let mut sources = Sources::of("a\nb\n\nc".to_owned(), "a".into());
         let lines = |sources: &Sources, places: [usize; 7]| {
-            let findings = Findings::new(sources);
+            let findings = Diagnostics::new(sources);
             places.map(|at| findings.line_of(&(at..at)))
         };
         let found = lines(&sources, [0, 1, 2, 3, 4, 5, 99]);

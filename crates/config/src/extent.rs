@@ -3,13 +3,13 @@
 use crate::limits;
 
 #[derive(Default)]
-pub(crate) struct Extent {
+pub(crate) struct SizeCounter {
     bytes: usize,
     keys: usize,
     tables: usize,
 }
 
-impl Extent {
+impl SizeCounter {
     /// Counts a text before it is parsed: parsed keys take fifty times the memory of the text.
     pub(crate) fn add(&mut self, text: &str) -> Result<(), String> {
         self.bytes += text.len();

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::extent::Extent;
+use crate::extent::SizeCounter;
 use crate::limits::{FILES_MAX, INCLUDES_MAX};
 use crate::sources::{Sources, Span};
-use crate::written::{kind_of, one_or_list};
+use crate::toml_values::{kind_of, one_or_list};
 
 pub(crate) const KEY: &str = "include";
 
 const EXPECTED: &str = "a file, a pattern such as \"conf.d/*.toml\", or a list of them";
 
 /// Access to the files that a configuration may include.
-pub trait Files {
+pub trait IncludeReader {
     /// Returns the files that match `name` in `directory`, in order. A name that is not a pattern stands for itself.
     ///
     /// # Errors
@@ -39,9 +39,9 @@ pub trait Files {
 }
 
 /// [`Files`] without any file, for a single text.
-struct Nothing;
+struct NoFiles;
 
-impl Files for Nothing {
+impl IncludeReader for NoFiles {
     fn find(&mut self, _directory: &Path, _name: &str) -> Result<Vec<PathBuf>, String> {
         Err("include is not supported here: expected a single file".to_owned())
     }
@@ -58,46 +58,46 @@ impl Files for Nothing {
 impl Sources {
     /// A single file; an `include` in it is an error.
     pub fn single(text: impl Into<String>, path: impl Into<PathBuf>) -> Sources {
-        Sources::read(text, path, &mut Nothing)
+        Sources::read(text, path, &mut NoFiles)
     }
 
     /// A file and its includes, read through `files`. Errors are reported when the configuration is parsed.
     pub fn read(
         text: impl Into<String>,
         path: impl Into<PathBuf>,
-        files: &mut dyn Files,
+        files: &mut dyn IncludeReader,
     ) -> Sources {
         let mut sources = Sources::of(text.into(), path.into());
         let first = sources.first();
-        let mut following = Following {
+        let mut following = IncludeResolver {
             known: HashMap::from([(files.identity(first.path()), None)]),
-            extent: Extent::default(),
+            extent: SizeCounter::default(),
             files,
         };
         match following.extent.add(first.text()) {
             Ok(()) => following.file(0, 0, &mut sources),
-            Err(message) => sources.wrong.push((0..0, message)),
+            Err(message) => sources.errors.push((0..0, message)),
         }
         sources
     }
 }
 
-struct Following<'f> {
-    files: &'f mut dyn Files,
+struct IncludeResolver<'f> {
+    files: &'f mut dyn IncludeReader,
     /// Files of the configuration, each with the place that includes it.
     known: HashMap<PathBuf, Option<Span>>,
-    extent: Extent,
+    extent: SizeCounter,
 }
 
-impl Following<'_> {
+impl IncludeResolver<'_> {
     /// Reads the files that file `at` includes, at this depth of includes.
     fn file(&mut self, at: usize, depth: usize, sources: &mut Sources) {
-        for (span, name) in asked_for(at, sources) {
+        for (span, name) in included_names(at, sources) {
             if depth == INCLUDES_MAX {
                 let message = format!(
                     "files include each other in a chain that is too long: expected at most {INCLUDES_MAX}"
                 );
-                sources.wrong.push((span, message));
+                sources.errors.push((span, message));
                 return;
             }
             let directory = sources.files[at].directory().to_owned();
@@ -110,13 +110,13 @@ impl Following<'_> {
                             "include matches no file: directory {} does not exist",
                             missing.display()
                         );
-                        sources.doubtful.push((span.clone(), message));
+                        sources.warnings.push((span.clone(), message));
                     }
                     for path in paths {
                         self.include(at, path, &span, depth, sources);
                     }
                 }
-                Err(message) => sources.wrong.push((span, message)),
+                Err(message) => sources.errors.push((span, message)),
             }
         }
     }
@@ -136,7 +136,7 @@ impl Following<'_> {
                 self.file(at, depth + 1, sources);
             }
             Ok(None) => {}
-            Err(message) => sources.wrong.push((span.clone(), message)),
+            Err(message) => sources.errors.push((span.clone(), message)),
         }
     }
 
@@ -153,7 +153,7 @@ impl Following<'_> {
             return Err(match before {
                 Some(before) => format!(
                     "{shown} is included twice, here and in {}: expected it once",
-                    sources.shown(before)
+                    sources.format_place(before)
                 ),
                 None => format!(
                     "{shown} is the main configuration file, which cannot be included: expected other files"
@@ -179,7 +179,7 @@ impl Following<'_> {
 }
 
 /// Included names of a file with their places; none if the file is not valid TOML, which the parser reports later.
-fn asked_for(at: usize, sources: &mut Sources) -> Vec<(Span, String)> {
+fn included_names(at: usize, sources: &mut Sources) -> Vec<(Span, String)> {
     let source = &sources.files[at];
     // Skips the parser for most files. A key may be written with escapes.
     if !source.text.contains(KEY) && !source.text.contains('\\') {
@@ -193,13 +193,13 @@ fn asked_for(at: usize, sources: &mut Sources) -> Vec<(Span, String)> {
     };
     let (mut asked, mut wrong) = (Vec::new(), Vec::new());
     for value in one_or_list(value) {
-        let span = source.global(value.span());
+        let span = source.to_span(value.span());
         match name(value) {
             Ok(name) => asked.push((span, name.to_owned())),
             Err(message) => wrong.push((span, message)),
         }
     }
-    sources.wrong.extend(wrong);
+    sources.errors.extend(wrong);
     asked
 }
 

@@ -20,18 +20,18 @@
 pub mod plan;
 
 pub mod changes;
-pub mod masked;
+pub mod mask;
 
 mod read;
 mod section;
 
-mod merged;
+mod merge;
 mod route_places;
 
 mod extent;
 mod include;
 mod sources;
-mod written;
+mod toml_values;
 
 pub mod address;
 pub mod automaton;
@@ -43,8 +43,8 @@ pub mod limits;
 
 use std::path::Path;
 
-pub use diagnostic::{Diagnostic, Errors, Findings};
-pub use include::Files;
+pub use diagnostic::{Diagnostic, Diagnostics, Errors};
+pub use include::IncludeReader;
 pub use plan::Plan;
 pub use route_places::{RoutePlace, route_places};
 pub use sources::{Source, Sources};
@@ -71,7 +71,7 @@ pub fn parse(text: &str, path: &Path) -> Result<Parsed, Errors> {
 ///
 /// Fails with all errors.
 pub fn parse_sources(sources: &Sources) -> Result<Parsed, Errors> {
-    let mut findings = Findings::new(sources);
+    let mut findings = Diagnostics::new(sources);
     let plan = read::read(sources, &mut findings);
     let warnings = findings.finish()?;
     Ok(Parsed {

@@ -30,7 +30,7 @@ pub const INCLUDES_MAX: usize = 8;
 pub const KEYS_COMPARED_MAX: usize = 100;
 
 /// Errors or warnings shown of a configuration.
-pub const FINDINGS_MAX: usize = 50;
+pub const DIAGNOSTICS_MAX: usize = 50;
 
 /// Listeners; each core has a socket for each.
 pub const LISTEN_MAX: usize = 1024;

@@ -33,13 +33,13 @@ use std::path::PathBuf;
 
 use crate::limits;
 
-pub use access_log::{AccessLog, LogField, LogFormat, LogPiece, LogSelect, LogTarget};
+pub use access_log::{AccessLog, LogField, LogFilter, LogFormat, LogPiece, LogTarget};
 pub use admin::Admin;
-pub use cache_control::{CacheRule, OfServer};
+pub use cache_control::{CacheRule, ServerCacheControl};
 pub use clients::Clients;
 pub use coding::Coding;
 pub use cors::Cors;
-pub use edits::{Edits, FieldEdits, PathEdit, ResponsesEdited, UpstreamHeaders};
+pub use edits::{Edits, FieldEdits, PathEdit, ResponseFilter, UpstreamHeaders};
 pub use error_log::{ErrorFormat, ErrorLog, LogLevel};
 pub use error_pages::{ErrorPage, ErrorPages, PageContent};
 pub use file::FilePath;
@@ -47,23 +47,23 @@ pub use files::Files;
 pub use health::{Check, Eject, EjectOn, Health};
 pub use host::Host;
 pub use listen::{
-    Address, Certificate, ClientAuthorities, ClientCertificates, Listen, Misdirected, NamedClients,
-    Tls, TlsProfile,
+    Address, Certificate, ClientAuthorities, ClientCertificates, Listener, MisdirectedRequests,
+    SniClientRule, Tls, TlsProfile,
 };
 pub use network::{Network, Networks};
 pub use pattern::Pattern;
 pub use process::{Account, Landlock, Process, RunAs};
-pub use protocol::{FarEnd, HttpVersions, Memcached, Protocol, Responder, Transport};
+pub use protocol::{HttpVersions, LoadTarget, Memcached, Protocol, Responder, Transport};
 pub use request_limits::RequestLimits;
 pub(crate) use rewrite::RewritePiece;
 pub use rewrite::{Rewrite, TargetPart};
 pub use route::{
     Access, Action, BasicAuth, Compress, Mirror, PathMatch, Rate, RateKey, RateLimit, Route,
-    Scheme, ValueMatch, When,
+    RouteMatch, Scheme, ValueMatch,
 };
 pub use template::{Piece, Template, Variable};
 pub use timeouts::Timeouts;
-pub use tracing::{Collector, Parents, RouteTracing, Sample, Tracing};
+pub use tracing::{Collector, ParentTrust, RouteTracing, SamplingRatio, Tracing};
 pub use upstream::{
     Balance, HashKey, Multiplexing, ProxyVersion, Retries, RetryOn, Reuse, Server, ServerAddress,
     Sticky, Upstream, UpstreamProtocol, UpstreamTls, Verify,
@@ -83,7 +83,7 @@ pub struct Plan {
     /// Whether cores poll the kernel continuously instead of sleeping; each then uses a whole CPU.
     pub busy_poll: bool,
     /// Listeners; never empty. Addresses are unique, except that port 0 may be repeated.
-    pub listen: Vec<Listen>,
+    pub listen: Vec<Listener>,
     /// Routes; the first match wins, and a request without a match gets 404. Empty only if no listener is for HTTP.
     pub routes: Vec<Route>,
     /// Groups of servers; [`Action::Forward`] refers to them by index.
@@ -219,7 +219,7 @@ pub enum OneLiner {
     /// `--forward https://…`, once or more.
     ForwardTls(Vec<ServerAddress>),
     /// `--echo ADDRESS` and `--sink ADDRESS`: only listeners, none of them for HTTP.
-    FarEnds,
+    LoadTargets,
 }
 
 /// A route refers to a listener that does not exist.
@@ -245,7 +245,7 @@ impl std::error::Error for UnknownListener {}
 
 impl Plan {
     /// Files that are read once, when the plan is put in force: users, error pages, and fields for a collector.
-    pub fn files_read(&self) -> impl Iterator<Item = &FilePath> {
+    pub fn startup_files(&self) -> impl Iterator<Item = &FilePath> {
         let logins = self
             .routes
             .iter()
@@ -268,7 +268,7 @@ impl Plan {
     ///
     /// # Errors
     /// If a route refers to a listener that is not among them; the plan is then unchanged.
-    pub fn listen_at(&mut self, listen: Vec<Listen>) -> Result<(), UnknownListener> {
+    pub fn replace_listeners(&mut self, listen: Vec<Listener>) -> Result<(), UnknownListener> {
         for (route, number) in self.routes.iter().zip(1..) {
             let conditions = [&route.when].into_iter().chain(&route.when.not);
             let mut wanted = conditions.flat_map(|when| &when.listeners);
@@ -290,10 +290,10 @@ impl Plan {
     /// # Panics
     ///
     /// If [`OneLiner::Forward`] or [`OneLiner::ForwardTls`] has no server.
-    pub fn one_liner(what: OneLiner, listen: Vec<Listen>) -> Plan {
+    pub fn one_liner(what: OneLiner, listen: Vec<Listener>) -> Plan {
         let mut upstreams = Vec::new();
         let action = match what {
-            OneLiner::Files(root) => Some(Action::Files(Files::beneath(root))),
+            OneLiner::Files(root) => Some(Action::Files(Files::in_directory(root))),
             OneLiner::Respond { status, body } => Some(Action::Respond {
                 status,
                 body,
@@ -308,7 +308,7 @@ impl Plan {
                 upstreams.push(Upstream::of_tls(addresses));
                 Some(Action::forward(0))
             }
-            OneLiner::FarEnds => None,
+            OneLiner::LoadTargets => None,
         };
         Plan {
             threads: Threads::default(),
@@ -317,7 +317,7 @@ impl Plan {
             accept: Accept::default(),
             busy_poll: false,
             listen: if listen.is_empty() {
-                vec![Listen::default()]
+                vec![Listener::default()]
             } else {
                 listen
             },
@@ -355,9 +355,9 @@ mod tests {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         assert_eq!(
             plan.listen,
-            [Listen::plain(Address::Tcp(([127, 0, 0, 1], 8080).into()))]
+            [Listener::plain(Address::Tcp(([127, 0, 0, 1], 8080).into()))]
         );
-        let told = Listen::plain(Address::Unix("/run/x.sock".into()));
+        let told = Listener::plain(Address::Unix("/run/x.sock".into()));
         assert_eq!(
             Plan::one_liner(OneLiner::Synthetic, vec![told.clone()]).listen,
             [told]

@@ -3,6 +3,7 @@
 mod access;
 mod admin;
 mod balance;
+mod bypassed_routes;
 mod cache_control;
 mod clients;
 mod compress;
@@ -14,7 +15,6 @@ mod error_pages;
 mod fields;
 mod files;
 mod group;
-mod guards;
 mod health;
 mod listen;
 mod log;
@@ -22,7 +22,6 @@ mod moved_match;
 mod moved_paths;
 mod process;
 mod protocol;
-mod reach;
 mod request_limits;
 mod response;
 mod retries;
@@ -32,6 +31,7 @@ mod server;
 mod status;
 mod timeouts;
 mod tracing;
+mod unreachable;
 mod upstream_headers;
 mod upstream_protocol;
 mod upstream_tls;
@@ -43,10 +43,10 @@ use toml::Spanned;
 use self::condition::Listeners;
 use self::defaults::Defaults;
 use self::kinds::read_networks;
-use self::reach::Spoken;
-use crate::diagnostic::Findings;
-use crate::merged::merged;
-use crate::plan::{Forwarded, ForwardingFields, Listen, Plan, Scheme, Threads};
+use self::unreachable::ListenerSchemes;
+use crate::diagnostic::Diagnostics;
+use crate::merge::merged;
+use crate::plan::{Forwarded, ForwardingFields, Listener, Plan, Scheme, Threads};
 use crate::section::{Keys, Kind, Section};
 use crate::sources::Sources;
 use crate::value;
@@ -82,9 +82,9 @@ const FILE: Keys = Keys {
 };
 
 /// Reads the plan; valid only if `findings` has no errors. `None` if a file is missing or not valid TOML.
-pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Plan> {
+pub(crate) fn read(sources: &Sources, findings: &mut Diagnostics<'_>) -> Option<Plan> {
     let merged = merged(sources);
-    for (span, message) in &sources.doubtful {
+    for (span, message) in &sources.warnings {
         findings.warning(span.clone(), message);
     }
     for (span, message) in merged.wrong {
@@ -139,9 +139,13 @@ pub(crate) fn read(sources: &Sources, findings: &mut Findings<'_>) -> Option<Pla
 
 /// Schemes of each listener; `None` if they are not certain: flags may add listeners if the file has none, and trusted
 /// proxies may have received either.
-fn schemes(file: &Section<'_, '_>, listen: &[Listen], forwarded: &Forwarded) -> Option<Spoken> {
+fn schemes(
+    file: &Section<'_, '_>,
+    listen: &[Listener],
+    forwarded: &Forwarded,
+) -> Option<ListenerSchemes> {
     let is_known = file.has("listen") && forwarded.trust.is_empty();
-    let of_listen = |listen: &Listen| {
+    let of_listen = |listen: &Listener| {
         let schemes = match (&listen.tls, &listen.proxy_protocol) {
             (Some(_), _) => &[Scheme::Https][..],
             (None, None) => &[Scheme::Http][..],
@@ -173,7 +177,7 @@ const ACCEPT: Kind<crate::plan::Accept> = Kind {
     parse: value::parse_accept,
 };
 
-fn read_forwarded(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Forwarded> {
+fn read_forwarded(file: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<Forwarded> {
     const EXPECTED: &str = "a table such as { trust = [\"10.0.0.0/8\"], send = \"both\" }";
     const SEND: Kind<(bool, bool)> = Kind {
         expected: "\"x-forwarded\", \"forwarded\", \"both\" or \"none\"",
@@ -184,7 +188,7 @@ fn read_forwarded(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option
                 ("both", (true, true)),
                 ("none", (false, false)),
             ];
-            value::choose("way to send", text, &known)
+            value::parse_name("way to send", text, &known)
         },
     };
     const READ: Kind<ForwardingFields> = Kind {
@@ -194,7 +198,7 @@ fn read_forwarded(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option
                 ("x-forwarded", ForwardingFields::XForwarded),
                 ("forwarded", ForwardingFields::Forwarded),
             ];
-            value::choose("kind of fields", text, &known)
+            value::parse_name("kind of fields", text, &known)
         },
     };
     let keys = Keys::new(&["trust", "read", "send"]);
@@ -210,7 +214,7 @@ fn read_forwarded(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option
     Some(forwarded)
 }
 
-fn warn_of_shared_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Findings<'_>) {
+fn warn_of_shared_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Diagnostics<'_>) {
     let (Threads::Count(threads), Some(cpus)) = (plan.threads, &plan.cpus) else {
         return;
     };
@@ -226,7 +230,7 @@ fn warn_of_shared_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Findi
     }
 }
 
-fn warn_of_taken_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Findings<'_>) {
+fn warn_of_taken_cpus(file: &Section<'_, '_>, plan: &Plan, findings: &mut Diagnostics<'_>) {
     if plan.busy_poll && plan.cpus.is_none() && plan.threads == Threads::Auto {
         let why = "busy_poll uses 100 % of every CPU that this process may use: expected cpus or threads as well, to leave CPUs for other programs";
         findings.warning(file.place("busy_poll"), why);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::merged::merged;
+use crate::merge::merged;
 use crate::sources::Sources;
 
 /// Place of a route.
@@ -24,7 +24,7 @@ pub fn route_places(sources: &Sources) -> Vec<RoutePlace> {
         let span = table.span();
         let file = sources.file(&span);
         RoutePlace {
-            file: sources.are_several().then(|| file.path().to_owned()),
+            file: sources.has_several_files().then(|| file.path().to_owned()),
             line: sources.line(&span),
         }
     };

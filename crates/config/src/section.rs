@@ -6,12 +6,12 @@ use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::diagnostic::{Findings, Span};
+use crate::diagnostic::{Diagnostics, Span};
 use crate::limits;
 use crate::plan::FilePath;
+use crate::toml_values::{in_range, parsed, path_of, place_of, read_texts, report_kind};
 use crate::value::{self, Invalid};
-use crate::written::{first_of, in_range, parsed, path_of, read_texts, report_kind};
-use onrush_measure::nearest::nearest;
+use onrush_measure::suggestion::suggestion;
 
 /// A table with its name for messages and the keys it may have.
 pub(crate) struct Section<'file, 'text> {
@@ -55,7 +55,7 @@ impl<'file, 'text> Section<'file, 'text> {
         span: Span,
         table: &'file DeTable<'text>,
         keys: Keys,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Section<'file, 'text> {
         let section = Section {
             name: name.into(),
@@ -65,7 +65,7 @@ impl<'file, 'text> Section<'file, 'text> {
         };
         for key in table.keys() {
             if !keys.known.contains(&key.get_ref().as_ref()) {
-                findings.error_with(key.span(), || section.why_not(key.get_ref()));
+                findings.error_with(key.span(), || section.unknown_key_message(key.get_ref()));
             }
         }
         section
@@ -77,7 +77,7 @@ impl<'file, 'text> Section<'file, 'text> {
         value: &'file Spanned<DeValue<'text>>,
         expected: &str,
         keys: Keys,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<Section<'file, 'text>> {
         let Some(table) = value.get_ref().as_table() else {
             report_kind(name, value, expected, findings);
@@ -87,11 +87,11 @@ impl<'file, 'text> Section<'file, 'text> {
     }
 
     /// Like [`Section::of`], but accepts any keys.
-    pub(crate) fn of_any_keys(
+    pub(crate) fn open_with_any_keys(
         name: &str,
         value: &'file Spanned<DeValue<'text>>,
         expected: &str,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<Section<'file, 'text>> {
         let Some(table) = value.get_ref().as_table() else {
             report_kind(name, value, expected, findings);
@@ -106,7 +106,7 @@ impl<'file, 'text> Section<'file, 'text> {
     }
 
     /// Error message for a key that this table cannot have, with the key that was probably meant.
-    fn why_not(&self, key: &str) -> String {
+    fn unknown_key_message(&self, key: &str) -> String {
         let name = &self.name;
         let mut others = self.keys.of_other_versions.iter();
         if let Some((_, answer)) = others.find(|(other, _)| *other == key) {
@@ -117,7 +117,7 @@ impl<'file, 'text> Section<'file, 'text> {
                 "key {key:?} does not belong in {name}; expected at the top of the file, before the first [section]"
             );
         }
-        match nearest(key, self.keys.known.iter().copied()) {
+        match suggestion(key, self.keys.known.iter().copied()) {
             Some(near) => format!("unknown key {key:?} in {name}; nearest: {near:?}"),
             None => {
                 let known = self.keys.known.join(", ");
@@ -155,38 +155,48 @@ impl<'file, 'text> Section<'file, 'text> {
     }
 
     /// Reports a missing key that this table must have.
-    pub(crate) fn require(&self, key: &str, expected: &str, findings: &mut Findings<'_>) {
-        if !self.is_meant(key) {
+    pub(crate) fn require(&self, key: &str, expected: &str, findings: &mut Diagnostics<'_>) {
+        if !self.is_present_or_misspelt(key) {
             let message = format!("{} has no {key}: expected {expected}", self.name);
             findings.error(self.span(), message);
         }
     }
 
     /// Whether the key is present or probably misspelt: a misspelt key is reported once, and not also as missing.
-    pub(crate) fn is_meant(&self, key: &str) -> bool {
+    pub(crate) fn is_present_or_misspelt(&self, key: &str) -> bool {
         let known = self.keys.known;
         let is_misspelt = |written: &str| {
-            !known.contains(&written) && nearest(written, known.iter().copied()) == Some(key)
+            !known.contains(&written) && suggestion(written, known.iter().copied()) == Some(key)
         };
         let mut looked_at = self.table.keys().take(limits::KEYS_COMPARED_MAX);
         self.has(key) || looked_at.any(|written| is_misspelt(written.get_ref()))
     }
 
     /// Warns of each present key in `keys`: it has no effect, for `reason`.
-    pub(crate) fn warn_of_idle(&self, keys: &[&str], reason: &str, findings: &mut Findings<'_>) {
+    pub(crate) fn warn_without_effect(
+        &self,
+        keys: &[&str],
+        reason: &str,
+        findings: &mut Diagnostics<'_>,
+    ) {
         for key in keys.iter().filter(|key| self.has(key)) {
             findings.warning(self.place(key), format!("{key} has no effect {reason}"));
         }
     }
 
     /// Like [`Section::warn_of_idle`], but reports errors: the keys contradict another setting.
-    pub(crate) fn refuse(&self, keys: &[&str], reason: &str, findings: &mut Findings<'_>) {
+    pub(crate) fn report_conflict(
+        &self,
+        keys: &[&str],
+        reason: &str,
+        findings: &mut Diagnostics<'_>,
+    ) {
         for key in keys.iter().filter(|key| self.has(key)) {
             findings.error(self.place(key), format!("{key} {reason}"));
         }
     }
 
-    pub(crate) fn report_kind(&self, key: &str, expected: &str, findings: &mut Findings<'_>) {
+    pub(crate) fn report_kind(&self, key: &str, expected: &str, findings: &mut Diagnostics<'_>) {
         if let Some(value) = self.value(key) {
             report_kind(&self.in_name(key), value, expected, findings);
         }
@@ -200,7 +210,7 @@ impl<'file, 'text> Section<'file, 'text> {
         &self,
         key: &str,
         expected: &str,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<Spanned<String>> {
         let value = self.value(key)?;
         match value.get_ref() {
@@ -217,7 +227,7 @@ impl<'file, 'text> Section<'file, 'text> {
         &self,
         key: &str,
         kind: Kind<T>,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<T> {
         let text = self.text(key, kind.expected, findings)?;
         parsed(&text, kind.parse, findings)
@@ -228,7 +238,7 @@ impl<'file, 'text> Section<'file, 'text> {
         &self,
         key: &str,
         kind: Kind<T>,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<T> {
         let text = self.number_or_text(key, kind.expected, findings)?;
         parsed(&text, kind.parse, findings)
@@ -239,7 +249,7 @@ impl<'file, 'text> Section<'file, 'text> {
         &self,
         key: &str,
         kind: Kind<T>,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<Vec<T>> {
         let texts = read_texts(
             &self.in_name(key),
@@ -254,17 +264,17 @@ impl<'file, 'text> Section<'file, 'text> {
     }
 
     /// Like [`Section::read_list`], but reports an empty list, which could mean nobody or everybody.
-    pub(crate) fn read_some<T>(
+    pub(crate) fn read_nonempty_list<T>(
         &self,
         key: &str,
         kind: Kind<T>,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<Vec<T>> {
         self.refuse_empty(key, kind.expected, findings);
         self.read_list(key, kind, findings)
     }
 
-    pub(crate) fn refuse_empty(&self, key: &str, expected: &str, findings: &mut Findings<'_>) {
+    pub(crate) fn refuse_empty(&self, key: &str, expected: &str, findings: &mut Diagnostics<'_>) {
         if let Some(value) = self.value(key)
             && value
                 .get_ref()
@@ -281,7 +291,7 @@ impl<'file, 'text> Section<'file, 'text> {
         &self,
         key: &str,
         example: &str,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<FilePath> {
         let text = self.text(key, example, findings)?;
         path_of(&text, example, findings)
@@ -292,7 +302,7 @@ impl<'file, 'text> Section<'file, 'text> {
         &self,
         key: &str,
         expected: &str,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<Spanned<i128>> {
         let value = self.value(key)?;
         let Some(number) = value.get_ref().as_integer() else {
@@ -312,7 +322,7 @@ impl<'file, 'text> Section<'file, 'text> {
         &self,
         key: &str,
         expected: &str,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<Spanned<String>> {
         let value = self.value(key)?;
         if value.get_ref().is_integer() {
@@ -327,7 +337,7 @@ impl<'file, 'text> Section<'file, 'text> {
         &self,
         key: &str,
         range: RangeInclusive<u32>,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<T> {
         let text = self.number_or_text(key, "a count such as 100 or \"10k\"", findings)?;
         let written = text.get_ref();
@@ -345,14 +355,14 @@ impl<'file, 'text> Section<'file, 'text> {
         &self,
         key: &str,
         range: RangeInclusive<u32>,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<T> {
         let text = self.text(key, "a share such as \"50%\"", findings)?;
         let percent = parsed(&text, value::parse_percent, findings)?;
         in_range(key, Some(percent), &text, &range, "%", findings)
     }
 
-    pub(crate) fn truth(&self, key: &str, findings: &mut Findings<'_>) -> Option<bool> {
+    pub(crate) fn truth(&self, key: &str, findings: &mut Diagnostics<'_>) -> Option<bool> {
         let truth = self.value(key)?.get_ref().as_bool();
         if truth.is_none() {
             self.report_kind(key, "true or false", findings);
@@ -365,14 +375,14 @@ impl<'file, 'text> Section<'file, 'text> {
         &self,
         key: &str,
         count_max: usize,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Vec<(&'file DeTable<'text>, Span)> {
         let Some(value) = self.value(key) else {
             return Vec::new();
         };
         let written = || format!("{key} is written [[{key}]], once for each");
         let DeValue::Array(array) = value.get_ref() else {
-            findings.error(first_of(value), written());
+            findings.error(place_of(value), written());
             return Vec::new();
         };
         if array.len() > count_max {

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 pub type Span = Range<usize>;
 
 /// Message about an include, with its place.
-pub(crate) type Wrong = (Span, String);
+pub(crate) type IncludeMessage = (Span, String);
 
 /// Files of a configuration, the main file first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources {
     pub(crate) files: Vec<Source>,
-    pub(crate) wrong: Vec<Wrong>,
+    pub(crate) errors: Vec<IncludeMessage>,
     /// Warnings about includes.
-    pub(crate) doubtful: Vec<Wrong>,
+    pub(crate) warnings: Vec<IncludeMessage>,
 }
 
 /// A file.
@@ -43,12 +43,12 @@ impl Source {
     }
 
     /// Converts `span` to a range in this file's text.
-    pub(crate) fn local(&self, span: &Span) -> Span {
+    pub(crate) fn to_file_range(&self, span: &Span) -> Span {
         span.start - self.start..span.end.max(span.start) - self.start
     }
 
     /// Converts a range in this file's text to a span.
-    pub(crate) fn global(&self, span: Span) -> Span {
+    pub(crate) fn to_span(&self, span: Span) -> Span {
         span.start + self.start..span.end + self.start
     }
 
@@ -63,8 +63,8 @@ impl Sources {
     pub(crate) fn of(text: String, path: PathBuf) -> Sources {
         let mut sources = Sources {
             files: Vec::new(),
-            wrong: Vec::new(),
-            doubtful: Vec::new(),
+            errors: Vec::new(),
+            warnings: Vec::new(),
         };
         sources.push(path, text);
         sources
@@ -80,7 +80,7 @@ impl Sources {
         &self.files[0]
     }
 
-    pub(crate) fn are_several(&self) -> bool {
+    pub(crate) fn has_several_files(&self) -> bool {
         self.files.len() > 1
     }
 
@@ -106,20 +106,20 @@ impl Sources {
     /// Line where a span begins, from 1.
     pub(crate) fn line(&self, span: &Span) -> usize {
         let source = self.file(span);
-        let start = source.local(span).start;
+        let start = source.to_file_range(span).start;
         source.lines.partition_point(|line| *line <= start)
     }
 
     /// Character in the line where a span begins, from 1.
     pub(crate) fn column(&self, span: &Span) -> usize {
         let source = self.file(span);
-        let start = floor_boundary(&source.text, source.local(span).start);
+        let start = floor_boundary(&source.text, source.to_file_range(span).start);
         let line_start = source.lines[self.line(span) - 1].min(start);
         source.text[line_start..start].chars().count() + 1
     }
 
     /// Formats the place of a span: `conf.d/a.toml:3:7`.
-    pub(crate) fn shown(&self, span: &Span) -> String {
+    pub(crate) fn format_place(&self, span: &Span) -> String {
         let path = self.file(span).path.display();
         format!("{path}:{}:{}", self.line(span), self.column(span))
     }
@@ -153,7 +153,7 @@ mod tests {
             (26, "c.toml:3:1"),
             (99, "c.toml:3:1"),
         ] {
-            assert_eq!(sources.shown(&(at..at + 1)), expected, "{at}");
+            assert_eq!(sources.format_place(&(at..at + 1)), expected, "{at}");
         }
     }
 }

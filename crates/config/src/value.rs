@@ -4,19 +4,19 @@ use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-use onrush_measure::amount::{self, NotAmount};
+use onrush_measure::amount::{self, AmountError};
 
 mod account;
-mod braces;
 mod cache_control;
 mod condition;
 mod field;
 mod log_format;
 mod network;
 mod password;
+mod placeholders;
 mod template;
 
-use crate::diagnostic::fit;
+use crate::diagnostic::fit_one_line;
 use crate::limits;
 use crate::plan::{Accept, Certificate, Io, Rate, Threads, Tls};
 
@@ -41,7 +41,7 @@ pub struct Invalid(String);
 impl Invalid {
     /// Makes the message fit one line.
     pub(crate) fn new(message: impl Into<String>) -> Invalid {
-        Invalid(fit(&message.into()))
+        Invalid(fit_one_line(&message.into()))
     }
 }
 
@@ -53,8 +53,8 @@ impl fmt::Display for Invalid {
 
 impl std::error::Error for Invalid {}
 
-impl From<NotAmount> for Invalid {
-    fn from(why: NotAmount) -> Invalid {
+impl From<AmountError> for Invalid {
+    fn from(why: AmountError) -> Invalid {
         Invalid::new(why.to_string())
     }
 }
@@ -245,7 +245,7 @@ pub fn parse_io(text: &str) -> Result<Io, Invalid> {
         ("epoll", Io::Epoll),
         ("io_uring", Io::IoUring),
     ];
-    choose("driver", text, &known)
+    parse_name("driver", text, &known)
 }
 
 /// Parses how connections are assigned to cores: `auto`, `cpu` or `hash`.
@@ -255,11 +255,15 @@ pub fn parse_accept(text: &str) -> Result<Accept, Invalid> {
         ("cpu", Accept::Cpu),
         ("hash", Accept::Hash),
     ];
-    choose("way to accept", text, &known)
+    parse_name("way to accept", text, &known)
 }
 
 /// Finds a name in `known`; `what` describes the names in the error.
-pub(crate) fn choose<T: Clone>(what: &str, text: &str, known: &[(&str, T)]) -> Result<T, Invalid> {
+pub(crate) fn parse_name<T: Clone>(
+    what: &str,
+    text: &str,
+    known: &[(&str, T)],
+) -> Result<T, Invalid> {
     match known.iter().find(|(name, _)| *name == text) {
         Some((_, value)) => Ok(value.clone()),
         None => {
@@ -275,7 +279,7 @@ fn not_one_of(what: &str, text: &str, known: &[&str]) -> Invalid {
         .map(|known| format!("{known:?}"))
         .collect::<Vec<_>>()
         .join(", ");
-    match onrush_measure::nearest::nearest(text, known.iter().copied()) {
+    match onrush_measure::suggestion::suggestion(text, known.iter().copied()) {
         Some(near) => Invalid::new(format!("unknown {what} {text:?}; nearest: {near:?}")),
         None => Invalid::new(format!("unknown {what} {text:?}: expected one of {list}")),
     }

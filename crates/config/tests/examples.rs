@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use onrush_config::{Files, Sources, parse_sources};
+use onrush_config::{IncludeReader, Sources, parse_sources};
 
 /// Files of this machine; supports only patterns that end with `/*.toml`.
 struct Disk;
 
-impl Files for Disk {
+impl IncludeReader for Disk {
     fn find(&mut self, directory: &Path, name: &str) -> Result<Vec<PathBuf>, String> {
         let directory = match name.strip_suffix("/*.toml") {
             Some(below) => directory.join(below),

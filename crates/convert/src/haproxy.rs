@@ -1,12 +1,10 @@
 //! Conversion of HAProxy configurations. Only proxies with `mode http` are converted.
 
 mod acl;
-mod act;
 mod action;
 mod backend;
 mod bind;
 mod certificates;
-mod changed;
 mod clients;
 mod environment;
 mod fetch;
@@ -14,18 +12,20 @@ mod fields;
 mod format;
 mod known;
 mod lexer;
-mod moved;
 mod passwords;
+mod path_rewrite;
 mod protocol;
 mod proxy;
-mod raw;
+mod raw_path;
 mod refusal;
+mod request_changes;
 mod rule;
 mod sample;
 mod server;
 mod servers;
 mod settings;
 mod state;
+mod step;
 mod tcp;
 mod userlist;
 mod value_pattern;
@@ -35,22 +35,22 @@ use std::path::Path;
 
 use self::known::unread;
 use self::proxy::{Kind, Proxy, proxies};
-use self::work::Work;
+use self::work::Context;
 use crate::document::{Section, Value};
-use crate::expression::condition::{Both, Condition};
-use crate::expression::decide::{Budget, Given, TooMany};
+use crate::expression::condition::{Condition, Conjunction};
+use crate::expression::decide::{Budget, KnownRequests, LimitExceeded};
 use crate::limits;
 use crate::result::Conversion;
 use crate::settings::access_log::AccessLog;
-use crate::settings::front::{By, Listener, classes};
+use crate::settings::front::{ClassCondition, Listener, classes};
 use crate::settings::group::Groups;
-use crate::settings::process::{self, KEEPS_RIGHTS, Unfit};
+use crate::settings::process::{self, NO_USER_NOTE, UserError};
 use crate::settings::route::{Response, Route};
 use crate::settings::timeouts::Timeouts;
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 use crate::source::note::Notes;
-use crate::source::{Files, Unusable};
+use crate::source::{Files, InputError};
 
 /// Converts the configuration at `path`. Relative file names are resolved against `directory`, the directory in which
 /// HAProxy is started.
@@ -62,12 +62,12 @@ pub fn convert(
     path: &Path,
     directory: &Path,
     guards: Guards,
-) -> Result<Conversion, Unusable> {
+) -> Result<Conversion, InputError> {
     let lexer::Text {
         sections,
         differences,
     } = lexer::read(files, path)?;
-    let mut work = Work {
+    let mut work = Context {
         files,
         notes: Notes::default(),
         routes: Vec::new(),
@@ -90,7 +90,7 @@ pub fn convert(
             }
         }
     }
-    finish(work, &sections, path).map_err(|TooMany| Unusable {
+    finish(work, &sections, path).map_err(|LimitExceeded| InputError {
         file: path.to_owned(),
         line: None,
         message: format!(
@@ -101,10 +101,10 @@ pub fn convert(
 }
 
 fn finish<'a>(
-    mut work: Work<'_, 'a>,
+    mut work: Context<'_, 'a>,
     sections: &'a [Directive],
     path: &Path,
-) -> Result<Conversion, TooMany> {
+) -> Result<Conversion, LimitExceeded> {
     let proxies = proxies(sections);
     for proxy in &proxies {
         if !proxy.is_http() {
@@ -141,7 +141,10 @@ fn finish<'a>(
 }
 
 /// Creates the routes of all frontends and returns their listeners.
-fn serve<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Result<Vec<Listener>, TooMany> {
+fn serve<'a>(
+    work: &mut Context<'_, 'a>,
+    proxies: &[Proxy<'a>],
+) -> Result<Vec<Listener>, LimitExceeded> {
     let mut listeners = Vec::new();
     for (at, proxy) in proxies.iter().enumerate() {
         let is_front = proxy.kind != Kind::Backend && proxy.is_http();
@@ -151,10 +154,10 @@ fn serve<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Result<Vec<Liste
     }
     let addresses = listeners.iter().map(|listener| listener.address.clone());
     work.listeners = addresses.collect();
-    for class in classes(&listeners, By::Scheme) {
-        let mut given = Given::default();
+    for class in classes(&listeners, ClassCondition::Scheme) {
+        let mut given = KnownRequests::default();
         if let Some(condition) = &class.condition
-            && let Both::Is(more) = given.and(condition)
+            && let Conjunction::Is(more) = given.and(condition)
         {
             given = more;
         }
@@ -166,7 +169,7 @@ fn serve<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Result<Vec<Liste
 }
 
 /// Keys before the first section.
-fn top(work: &mut Work<'_, '_>) -> Section {
+fn top(work: &mut Context<'_, '_>) -> Section {
     let mut top = Section::default();
     if let Some(line) = work.global("nbthread")
         && let Ok(count @ 1..=1024) = line.argument(0).parse::<u64>()
@@ -187,11 +190,11 @@ fn top(work: &mut Work<'_, '_>) -> Section {
 }
 
 /// `[process]`: user and group after the listeners are open.
-fn process(work: &mut Work<'_, '_>, comments: &mut Vec<String>) -> Section {
+fn process(work: &mut Context<'_, '_>, comments: &mut Vec<String>) -> Section {
     let either = |name: &str, number: &str| work.global(name).or_else(|| work.global(number));
     let (user, group) = (either("user", "uid"), either("group", "gid"));
     let Some(line) = user else {
-        comments.push(format!("No user is set for HAProxy: {KEEPS_RIGHTS}."));
+        comments.push(format!("No user is set for HAProxy: {NO_USER_NOTE}."));
         if let Some(group) = group {
             let how = "the group is not set: [process] has a group only together with a user";
             work.notes.approximated(group, how);
@@ -215,11 +218,11 @@ fn process(work: &mut Work<'_, '_>, comments: &mut Vec<String>) -> Section {
         }
         Err(unfit) => {
             match unfit {
-                Unfit::Root => {
-                    work.notes.without_effect(line, KEEPS_RIGHTS);
-                    comments.push(format!("HAProxy runs as root: {KEEPS_RIGHTS}."));
+                UserError::Root => {
+                    work.notes.without_effect(line, NO_USER_NOTE);
+                    comments.push(format!("HAProxy runs as root: {NO_USER_NOTE}."));
                 }
-                Unfit::Invalid(why) => work.notes.left_out(line, why),
+                UserError::Invalid(why) => work.notes.left_out(line, why),
             }
             if let Some(group) = group {
                 let how = "the group is not set: [process] has a group only together with a user";
@@ -230,7 +233,7 @@ fn process(work: &mut Work<'_, '_>, comments: &mut Vec<String>) -> Section {
     }
 }
 
-fn forwarded<'a>(work: &mut Work<'_, 'a>, proxies: &[Proxy<'a>]) -> Section {
+fn forwarded<'a>(work: &mut Context<'_, 'a>, proxies: &[Proxy<'a>]) -> Section {
     let mut section = Section::new("[forwarded]");
     let forwards = |route: &Route| matches!(route.response, Response::Forward(_));
     if work.routes.iter().any(forwards) && !work.forwards_clients {

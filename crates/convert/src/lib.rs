@@ -31,4 +31,4 @@ mod written;
 pub use result::{Conversion, Defect};
 pub use source::guards::Guards;
 pub use source::note::{Note, Outcome};
-pub use source::{Disk, Files, Unusable};
+pub use source::{Disk, Files, InputError};

@@ -1,7 +1,6 @@
 //! Conversion of nginx configurations. Only the `http` block is converted.
 
 mod access;
-mod act;
 mod attempt;
 mod balance;
 mod caching;
@@ -16,7 +15,7 @@ mod fields;
 mod guard;
 mod handler;
 mod hidden;
-mod internal;
+mod internal_redirect;
 mod known;
 mod lexer;
 mod listen;
@@ -32,6 +31,7 @@ mod rewrite;
 mod routes;
 mod scope;
 mod server;
+mod step;
 mod target;
 mod tls;
 mod tree;
@@ -48,21 +48,21 @@ use self::scope::Scope;
 use self::server::Server;
 use self::tree::Tree;
 use self::variable::Constants;
-use self::work::Work;
+use self::work::Context;
 use crate::document::{Section, Value};
-use crate::expression::condition::{Atom, Both, Condition, Scheme};
-use crate::expression::decide::{Budget, Given, TooMany};
+use crate::expression::condition::{Atom, Condition, Conjunction, Scheme};
+use crate::expression::decide::{Budget, KnownRequests, LimitExceeded};
 use crate::limits;
 use crate::result::Conversion;
 use crate::settings::access_log::AccessLog;
-use crate::settings::front::{self, By, Class, Listener, classes};
+use crate::settings::front::{self, AddressClass, ClassCondition, Listener, classes};
 use crate::settings::group::Groups;
-use crate::settings::process::{self, KEEPS_RIGHTS, Unfit};
+use crate::settings::process::{self, NO_USER_NOTE, UserError};
 use crate::settings::route::{Response, Route};
 use crate::settings::timeouts::Timeouts;
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
-use crate::source::{Files, Unusable};
+use crate::source::{Files, InputError};
 
 /// Directives that may be at the top level of a configuration of nginx.
 const TOP: [&str; 8] = [
@@ -83,13 +83,13 @@ pub fn convert(
     path: &Path,
     prefix: &Path,
     guards: Guards,
-) -> Result<Conversion, Unusable> {
+) -> Result<Conversion, InputError> {
     let Tree { directives, notes } = tree::read(files, path)?;
     let is_nginx = |directive: &Directive| {
         TOP.contains(&directive.name()) || matches!(directive.name(), "worker_processes" | "map")
     };
     if !directives.iter().any(is_nginx) {
-        return Err(Unusable {
+        return Err(InputError {
             file: path.to_owned(),
             line: None,
             message: "not a configuration of nginx: expected http { … }, or server { … }"
@@ -101,7 +101,7 @@ pub fn convert(
         .find(|directive| directive.name() == "http");
     // A file from sites-enabled or conf.d has no http block: its directives are those inside of one.
     let level = http.map_or(&*directives, Directive::inside);
-    let work = Work {
+    let work = Context {
         files,
         notes,
         routes: Vec::new(),
@@ -119,7 +119,7 @@ pub fn convert(
         budget: Budget::default(),
         guards,
     };
-    finish(work, &directives, level, path).map_err(|TooMany| Unusable {
+    finish(work, &directives, level, path).map_err(|LimitExceeded| InputError {
         file: path.to_owned(),
         line: None,
         message: format!(
@@ -140,11 +140,11 @@ pub fn default_prefix(path: &Path) -> PathBuf {
 }
 
 fn finish<'a>(
-    mut work: Work<'a>,
+    mut work: Context<'a>,
     directives: &'a [Directive],
     level: &'a [Directive],
     path: &Path,
-) -> Result<Conversion, TooMany> {
+) -> Result<Conversion, LimitExceeded> {
     let outer = Scope::default().with(level);
     let mut servers = Vec::new();
     for directive in level
@@ -181,9 +181,9 @@ fn finish<'a>(
         work.push(route)?;
     }
     for route in &mut work.routes {
-        route.when = std::mem::take(&mut route.when).of_pcre();
+        route.when = std::mem::take(&mut route.when).with_pcre_semantics();
     }
-    work.routes.insert(0, untraced());
+    work.routes.insert(0, trace_route());
     sections.extend(work.routes.iter().map(Route::written));
     sections.extend(work.groups.written());
     sections.retain(|section| !section.is_empty());
@@ -192,9 +192,9 @@ fn finish<'a>(
 }
 
 /// The route that refuses TRACE. nginx does so before it selects a server.
-fn untraced() -> Route {
+fn trace_route() -> Route {
     let traces = Condition::default().and(&Atom::Method(vec!["TRACE".to_owned()]));
-    let Both::Is(when) = traces else {
+    let Conjunction::Is(when) = traces else {
         unreachable!("no condition was there before");
     };
     let mut route = Route::new(when, Response::status(405));
@@ -203,7 +203,7 @@ fn untraced() -> Route {
 }
 
 /// Listeners of all servers, each address once.
-fn listeners<'a>(work: &mut Work<'a>, servers: &[Server<'a>]) -> Vec<Listener> {
+fn listeners<'a>(work: &mut Context<'a>, servers: &[Server<'a>]) -> Vec<Listener> {
     let mut listeners = Vec::new();
     for (at, server) in servers.iter().enumerate() {
         listen::gather(
@@ -221,18 +221,18 @@ fn listeners<'a>(work: &mut Work<'a>, servers: &[Server<'a>]) -> Vec<Listener> {
 }
 
 fn serve<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     servers: &[Server<'a>],
     listeners: &[Listener],
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     let by = match work.trusted.is_empty() {
-        true => By::Scheme,
-        false => By::Listener,
+        true => ClassCondition::Scheme,
+        false => ClassCondition::Listener,
     };
     for class in classes(listeners, by) {
-        let mut given = Given::default();
+        let mut given = KnownRequests::default();
         if let Some(condition) = &class.condition
-            && let Both::Is(more) = given.and(condition)
+            && let Conjunction::Is(more) = given.and(condition)
         {
             given = more;
         }
@@ -243,7 +243,7 @@ fn serve<'a>(
 }
 
 /// Variables that have the same value in all requests to a class of addresses.
-fn constants(listeners: &[Listener], class: &Class) -> Constants {
+fn constants(listeners: &[Listener], class: &AddressClass) -> Constants {
     let mut constants = Constants::new();
     let mut push = |name: &str, value: &str| constants.push((name.to_owned(), value.to_owned()));
     if let Some(port) = front::port(listeners, class) {
@@ -264,7 +264,7 @@ fn constants(listeners: &[Listener], class: &Class) -> Constants {
 }
 
 /// Keys before the first section.
-fn top<'a>(work: &mut Work<'a>, directives: &'a [Directive]) -> Section {
+fn top<'a>(work: &mut Context<'a>, directives: &'a [Directive]) -> Section {
     let mut top = Section::default();
     let comment = "the default of nginx".to_owned();
     top.put_with_comment("request_body_max", Value::text("1m"), comment);
@@ -296,7 +296,7 @@ fn top<'a>(work: &mut Work<'a>, directives: &'a [Directive]) -> Section {
 
 /// `[process]`: user and group of the workers.
 fn process<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     directives: &'a [Directive],
     comments: &mut Vec<String>,
 ) -> Section {
@@ -305,7 +305,7 @@ fn process<'a>(
         // A file with servers only has no `user` directive, so the comment would mislead.
         if directives.iter().any(|directive| is("http")(&directive)) {
             comments.push(format!(
-                "Without a user directive, the workers of nginx run as `nobody` or as the user chosen at build time: {KEEPS_RIGHTS}."
+                "Without a user directive, the workers of nginx run as `nobody` or as the user chosen at build time: {NO_USER_NOTE}."
             ));
         }
         return Section::default();
@@ -318,19 +318,19 @@ fn process<'a>(
             work.notes.carried(line);
             section
         }
-        Err(Unfit::Root) => {
-            work.notes.without_effect(line, KEEPS_RIGHTS);
-            comments.push(format!("The workers of nginx run as root: {KEEPS_RIGHTS}."));
+        Err(UserError::Root) => {
+            work.notes.without_effect(line, NO_USER_NOTE);
+            comments.push(format!("The workers of nginx run as root: {NO_USER_NOTE}."));
             Section::default()
         }
-        Err(Unfit::Invalid(why)) => {
+        Err(UserError::Invalid(why)) => {
             work.notes.left_out(line, why);
             Section::default()
         }
     }
 }
 
-fn forwarded(work: &mut Work<'_>) -> Section {
+fn forwarded(work: &mut Context<'_>) -> Section {
     let mut section = Section::new("[forwarded]");
     if !work.trusted.is_empty() {
         section.put("trust", Value::texts(work.trusted.clone()));

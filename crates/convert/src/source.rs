@@ -51,7 +51,7 @@ impl Files for Disk {
 
 /// Why a file cannot be converted. Displays the position, the problem and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unusable {
+pub struct InputError {
     /// The file, as it was named.
     pub file: PathBuf,
     /// The line, from 1; none if the error concerns the whole file.
@@ -60,9 +60,9 @@ pub struct Unusable {
     pub message: String,
 }
 
-impl Unusable {
-    pub(crate) fn at(file: &str, line: usize, message: impl Into<String>) -> Unusable {
-        Unusable {
+impl InputError {
+    pub(crate) fn at(file: &str, line: usize, message: impl Into<String>) -> InputError {
+        InputError {
             file: file.into(),
             line: Some(line),
             message: message.into(),
@@ -70,7 +70,7 @@ impl Unusable {
     }
 }
 
-impl fmt::Display for Unusable {
+impl fmt::Display for InputError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.display();
         match self.line {
@@ -80,4 +80,4 @@ impl fmt::Display for Unusable {
     }
 }
 
-impl std::error::Error for Unusable {}
+impl std::error::Error for InputError {}

@@ -7,9 +7,9 @@ use crate::source::Files;
 use crate::source::note::{Note, Outcome};
 
 /// Files in memory, by name.
-pub(crate) struct Written(pub(crate) Vec<(&'static str, String)>);
+pub(crate) struct MemoryFiles(pub(crate) Vec<(&'static str, String)>);
 
-impl Files for Written {
+impl Files for MemoryFiles {
     fn read(&self, path: &Path) -> Result<String, String> {
         let found = self.0.iter().find(|(name, _)| Path::new(name) == path);
         found

@@ -24,7 +24,7 @@ use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid, chownat, fcntl_getfl, fcntl_se
 use rustix::io::Errno;
 
 use crate::address::Address;
-use crate::claim::activation::Passed;
+use crate::claim::activation::PassedSocket;
 use crate::claim::reuseport::{Group, Place};
 use crate::error::{Error, Op};
 use crate::system::identity::Identity;
@@ -44,12 +44,12 @@ pub struct Claim {
     /// The cores' listeners, if the kernel selects one by CPU.
     group: Option<Arc<Group>>,
     queues: Arc<Queues>,
-    keeper: Keeper,
+    keeper: SocketOwner,
 }
 
 /// The owner of an address while no server runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Keeper {
+pub enum SocketOwner {
     /// No owner.
     Nobody,
     /// A service manager, which has passed its socket. All cores share it, and no lasting change is made to it.
@@ -72,21 +72,21 @@ pub struct ClaimSockets {
     /// TCP: one listener for each core, in the kernel's order.
     pub listeners: Vec<OwnedFd>,
     /// With [`Keeper::Manager`] the only socket is `claim`.
-    pub keeper: Keeper,
+    pub keeper: SocketOwner,
 }
 
 /// The queues of a claim, shared with its listeners.
 #[derive(Debug, Default)]
 pub(crate) struct Queues {
     /// Another process listens with the same sockets and owns the queues.
-    are_anothers: AtomicBool,
+    belong_to_other_process: AtomicBool,
     listeners: Mutex<Listeners>,
 }
 
 impl Queues {
-    pub(crate) fn are_anothers(&self) -> bool {
+    pub(crate) fn belong_to_other_process(&self) -> bool {
         // Pairs with the release stores in `hand_over` and `take_over`.
-        self.are_anothers.load(Ordering::Acquire)
+        self.belong_to_other_process.load(Ordering::Acquire)
     }
 
     /// Removes a listener that its core closes.
@@ -127,7 +127,7 @@ impl Claim {
     pub fn inherit(address: Address, sockets: ClaimSockets) -> Self {
         let mut claim = Self::of(address, sockets.claim, sockets.listeners.into());
         claim.keeper = sockets.keeper;
-        claim.hand_over();
+        claim.release_to_other_process();
         claim
     }
 
@@ -136,8 +136,8 @@ impl Claim {
     ///
     /// # Errors
     /// When the kernel refuses an option.
-    pub fn of_passed(passed: Passed) -> Result<Self, Error> {
-        let Passed {
+    pub fn of_passed(passed: PassedSocket) -> Result<Self, Error> {
+        let PassedSocket {
             address, socket, ..
         } = passed;
         let prepared = || {
@@ -152,22 +152,24 @@ impl Claim {
         let sockets = ClaimSockets {
             claim: socket,
             listeners: Vec::new(),
-            keeper: Keeper::Manager,
+            keeper: SocketOwner::Manager,
         };
         Ok(Self::inherit(address, sockets))
     }
 
     /// The owner of the address while no server runs.
-    pub fn keeper(&self) -> Keeper {
+    pub fn keeper(&self) -> SocketOwner {
         self.keeper
     }
 
     /// Takes ownership of inherited sockets: the process that they came from no longer uses them.
     pub fn take_over(&self) {
-        if self.keeper == Keeper::Manager {
+        if self.keeper == SocketOwner::Manager {
             return;
         }
-        self.queues.are_anothers.store(false, Ordering::Release);
+        self.queues
+            .belong_to_other_process
+            .store(false, Ordering::Release);
         if let Ok(mut file) = self.file.lock() {
             *file = file_id(&self.address);
         }
@@ -178,10 +180,10 @@ impl Claim {
             file: Mutex::new(file_id(&address)),
             address,
             socket,
-            keeper: Keeper::Nobody,
+            keeper: SocketOwner::Nobody,
             group: None,
             queues: Arc::new(Queues {
-                are_anothers: AtomicBool::new(false),
+                belong_to_other_process: AtomicBool::new(false),
                 listeners: Mutex::new(Listeners {
                     inherited,
                     open: Vec::new(),
@@ -206,8 +208,10 @@ impl Claim {
 
     /// Gives the queues, and the file of a Unix socket, to another process that listens with the same sockets. From now
     /// on closing a listener leaves its queue as it is.
-    pub fn hand_over(&self) {
-        self.queues.are_anothers.store(true, Ordering::Release);
+    pub fn release_to_other_process(&self) {
+        self.queues
+            .belong_to_other_process
+            .store(true, Ordering::Release);
         if let Ok(mut file) = self.file.lock() {
             *file = None;
         }
@@ -252,7 +256,7 @@ impl Claim {
     }
 
     fn is_shared(&self) -> bool {
-        matches!(self.address, Address::Unix(_)) || self.keeper == Keeper::Manager
+        matches!(self.address, Address::Unix(_)) || self.keeper == SocketOwner::Manager
     }
 
     pub(crate) fn queues(&self) -> Arc<Queues> {
@@ -266,7 +270,7 @@ impl Claim {
             Some(inherited) => inherited,
             None => listening(&self.address)?,
         };
-        let shared = cloned(&socket)?;
+        let shared = clone_descriptor(&socket)?;
         listeners.open.push((socket.as_raw_fd(), shared));
         Ok(socket)
     }
@@ -303,7 +307,7 @@ impl Claim {
         live: Arc<AtomicUsize>,
     ) -> Result<(OwnedFd, Option<Place>), Errno> {
         match &self.group {
-            _ if self.is_shared() => Ok((cloned(&self.socket)?, None)),
+            _ if self.is_shared() => Ok((clone_descriptor(&self.socket)?, None)),
             None => Ok((self.next_listener()?, None)),
             Some(group) => {
                 let (socket, place) = group.join(core, live, || self.next_listener())?;
@@ -339,7 +343,7 @@ impl Claim {
     }
 }
 
-fn cloned(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
+fn clone_descriptor(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     let cloned = socket.try_clone();
     cloned.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
 }

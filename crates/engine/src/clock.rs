@@ -114,7 +114,7 @@ pub fn thread_time() -> ThreadTime {
 
 /// The accuracy of the wall clock, as reported to the kernel by the program that synchronizes it (NTP, PTP).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Discipline {
+pub struct ClockAccuracy {
     /// Whether such a program runs and reports the clock as synchronized.
     pub is_synchronized: bool,
     /// Measured offset that the kernel has not corrected yet, in nanoseconds.
@@ -126,7 +126,7 @@ pub struct Discipline {
 }
 
 /// Reads the accuracy of the wall clock (adjtimex(2)); `None` where a sandbox forbids the call.
-pub fn discipline() -> Option<Discipline> {
+pub fn clock_accuracy() -> Option<ClockAccuracy> {
     // SAFETY: all fields are integers, for which zero is valid; no mode is set, so nothing is changed.
     let mut told: libc::timex = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes at most one `timex` to the pointer; the `timex` outlives the call.
@@ -141,7 +141,7 @@ pub fn discipline() -> Option<Discipline> {
     };
     // The kernel bounds both by 16 s; they are never negative.
     let microseconds = |value: libc::c_long| Duration::from_micros(value.max(0) as u64);
-    Some(Discipline {
+    Some(ClockAccuracy {
         is_synchronized: state != libc::TIME_ERROR && told.status & libc::STA_UNSYNC == 0,
         offset_ns: told.offset * unit,
         error_estimated: microseconds(told.esterror),
@@ -187,7 +187,7 @@ pub fn process_cpu_time(pid: u32) -> io::Result<Duration> {
 
 /// Makes the calling thread's waits end on time. By default the kernel may end them up to 50 us late to combine
 /// wake-ups, which would delay every request that starts at a set time.
-pub(crate) fn sharpen_timers() {
+pub(crate) fn disable_timer_slack() {
     // Fails only in a sandbox that forbids it (PR_SET_TIMERSLACK(2const)); then timers are a little late.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn clock_errors_are_bounded() {
-        let Some(discipline) = discipline() else {
+        let Some(discipline) = clock_accuracy() else {
             return eprintln!("skipped: adjtimex(2) is forbidden here");
         };
         // The kernel's bound (NTP_PHASE_LIMIT), which an unsynchronized clock reaches.

@@ -6,7 +6,6 @@ pub(crate) mod reply;
 
 mod accepted;
 mod attached;
-mod behind;
 pub(crate) mod connections;
 pub(crate) mod handle;
 mod input;
@@ -15,8 +14,9 @@ pub(crate) mod sleep;
 mod spin;
 mod stall;
 pub(crate) mod stopped;
+mod timer_delay;
 mod turn;
-mod worked;
+mod work_time;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -41,13 +41,13 @@ use crate::file::pipe::Pipes;
 use crate::limits::BUFFER_BYTES;
 use crate::state::State;
 use crate::task::Tasks;
-use crate::task::notifier::{Notifier, Place};
+use crate::task::notifier::{CoreIndex, Notifier};
 use crate::task::profile::{Profile, Work};
 
-use behind::Behind;
 use handle::{Handle, Shared};
 use stall::Stalls;
-use worked::Worked;
+use timer_delay::TimerDelay;
+use work_time::WorkTime;
 
 /// A core, as its own thread uses it. Cloning it is cheap.
 #[derive(Clone)]
@@ -66,10 +66,10 @@ pub(crate) struct Inner {
     busy_max: Cell<Duration>,
     lateness: Cell<Duration>,
     stalled: Cell<Duration>,
-    behind: Cell<Behind>,
+    behind: Cell<TimerDelay>,
     stalls: RefCell<Stalls>,
     busy_polls: Cell<bool>,
-    worked: Worked,
+    worked: WorkTime,
     /// Whether the last look at the kernel gave this turn work.
     has_work: Cell<bool>,
     is_running: Cell<bool>,
@@ -79,7 +79,7 @@ pub(crate) struct Inner {
     /// When pending mail is delivered, on a simulated core.
     mail_due: Cell<Option<Instant>>,
     attached: RefCell<Option<Weak<dyn Any>>>,
-    _place: Place,
+    _place: CoreIndex,
 }
 
 impl Core {
@@ -112,7 +112,7 @@ impl Core {
         })?;
         let notifier = Arc::new(Notifier::new(wake));
         let too_many = Error::os(Op::Start, rustix::io::Errno::MFILE);
-        let place = Place::of(&notifier).ok_or(too_many)?;
+        let place = CoreIndex::of(&notifier).ok_or(too_many)?;
         let shared = Arc::new(Shared {
             stop: AtomicU64::new(0),
             mailbox: Mailbox::new(Arc::clone(&notifier)),
@@ -133,10 +133,10 @@ impl Core {
             busy_max: Cell::new(Duration::ZERO),
             lateness: Cell::new(Duration::ZERO),
             stalled: Cell::new(Duration::ZERO),
-            behind: Cell::new(Behind::Nothing),
+            behind: Cell::new(TimerDelay::Nothing),
             stalls: RefCell::default(),
             busy_polls: Cell::new(false),
-            worked: Worked::default(),
+            worked: WorkTime::default(),
             has_work: Cell::new(false),
             is_running: Cell::new(false),
             shared,
@@ -169,7 +169,7 @@ impl Core {
 
     /// Attributes the running task's time to `work` from its next poll on.
     #[inline]
-    pub fn works_as(&self, work: Work) {
+    pub fn set_work(&self, work: Work) {
         self.0.tasks.works_as(work);
     }
 
@@ -203,7 +203,7 @@ impl Core {
     ///
     /// # Panics
     /// When the core is not simulated.
-    pub fn stop_process(&self, duration: Duration) {
+    pub fn suspend(&self, duration: Duration) {
         match &mut self.0.state.borrow_mut().driver {
             Driver::Simulated(driver) => driver.stop_process(duration),
             Driver::Epoll(_) | Driver::Uring(_) => panic!("only a simulated core is asked to"),
@@ -228,7 +228,7 @@ impl Core {
 
     /// The time for which the core had work since the last call, where it busy-polls and its thread's CPU time shows
     /// nothing. Never more than that CPU time; zero if the core does not busy-poll.
-    pub fn take_worked(&self) -> Duration {
+    pub fn take_work_time(&self) -> Duration {
         match self.busy_polls() {
             true => self.0.worked.take_up_to(self.0.clock.now()),
             false => Duration::ZERO,
@@ -274,7 +274,7 @@ impl Core {
     }
 
     /// Frees the buffers and blocks that are kept for reuse, and returns their number.
-    pub fn drop_spare(&self) -> usize {
+    pub fn free_spare_memory(&self) -> usize {
         let count = self.0.pool.free() + self.0.blocks.free();
         self.0.pool.drop_free();
         self.0.blocks.drop_free();

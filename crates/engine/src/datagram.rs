@@ -23,7 +23,7 @@ use crate::clock::Instant;
 use crate::core::Core;
 use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
-use crate::socket::Beside;
+use crate::socket::ReceiveExtras;
 use crate::socket::key::Key;
 use crate::socket::option;
 use crate::state::State;
@@ -133,7 +133,7 @@ impl Datagram {
     /// Lets the kernel join datagrams of a flow into one message (UDP_GRO, Linux 5.0 or later), which a
     /// [`ReceiveBatch`] takes apart; each message of the batch then needs room for 65,535 bytes. Returns whether the
     /// kernel supports it; a simulated network does not.
-    pub fn coalesce(&self) -> bool {
+    pub fn enable_gro(&self) -> bool {
         self.switch_on(libc::SOL_UDP, libc::UDP_GRO).is_ok()
     }
 
@@ -142,7 +142,7 @@ impl Datagram {
     ///
     /// # Errors
     /// As in setsockopt(2).
-    pub fn tell_control(&self) -> Result<(), Error> {
+    pub fn enable_control(&self) -> Result<(), Error> {
         let options = match Family::of(self.local()) {
             Family::V4 => [
                 (libc::IPPROTO_IP, libc::IP_PKTINFO),
@@ -164,13 +164,13 @@ impl Datagram {
 
     /// Enables [`ReceiveBatch::dropped`] (SO_RXQ_OVFL, socket(7); Linux 2.6.33 or later). Returns whether the kernel
     /// supports it; a simulated network does not.
-    pub fn tell_drops(&self) -> bool {
+    pub fn enable_drop_count(&self) -> bool {
         self.switch_on(libc::SOL_SOCKET, libc::SO_RXQ_OVFL).is_ok()
     }
 
     /// Ends reception: a [`Datagram::recv_unless_stopping`] that would wait returns [`crate::Kind::Stopping`] once, as
     /// on a core that was asked to stop. Datagrams that have already arrived are received first.
-    pub fn end(&self) {
+    pub fn stop_receiving(&self) {
         let inner = self.core.inner();
         let socket = &mut inner.state.borrow_mut().sockets[self.key];
         socket.is_unwanted = true;
@@ -180,7 +180,7 @@ impl Datagram {
     fn switch_on(&self, level: c_int, option: c_int) -> Result<(), Errno> {
         let state = &mut *self.core.inner().state.borrow_mut();
         set_option(state, self.key, level, option, 1)?;
-        state.sockets[self.key].beside = Beside::Control;
+        state.sockets[self.key].receive_extras = ReceiveExtras::Control;
         Ok(())
     }
 
@@ -200,7 +200,7 @@ impl Datagram {
     /// Polls [`Datagram::send`], for tasks that wait for several things at once; it wakes the calling task.
     pub fn poll_send(&self, batch: &mut SendBatch) -> Poll<Result<usize, Error>> {
         let inner = self.core.inner();
-        if !inner.tasks.may_go_on() {
+        if !inner.tasks.may_continue() {
             return Poll::Pending;
         }
         let family = Family::of(self.local());
@@ -229,7 +229,7 @@ impl Datagram {
     /// Polls [`Datagram::recv`], for tasks that wait for several things at once; it wakes the calling task.
     pub fn poll_recv(&self, batch: &mut ReceiveBatch) -> Poll<Result<usize, Error>> {
         let inner = self.core.inner();
-        if !inner.tasks.may_go_on() {
+        if !inner.tasks.may_continue() {
             return Poll::Pending;
         }
         let state = &mut *inner.state.borrow_mut();

@@ -103,7 +103,7 @@ pub(crate) const DEFERRED_BYTES_MAX: usize = 4096;
 
 /// Sends of at least this size are made at once with io_uring, too, by a system call (half the size of a typical bulk
 /// send): the call itself costs 1 % of the kernel's work in it.
-pub(crate) const SENT_AT_ONCE_FROM: usize = 32 * 1024;
+pub(crate) const DIRECT_SEND_BYTES_MIN: usize = 32 * 1024;
 
 /// Deferred sends that are made together: the first waits for all the others' tasks, about a quarter of a millisecond.
 pub(crate) const DEFERRED_SENDS_MAX: usize = 64;
@@ -143,10 +143,10 @@ pub(crate) const UNSENT_MEASURED_MIN: Duration = Duration::from_millis(25);
 /// Divisor for the unsent bytes beyond [`UNSENT_MIN`] of all clients of a process, which bounds the memory of clients
 /// that were fast and then stalled: this part of the memory that the kernel lets TCP use without pressure, 0.3 GiB of
 /// 24. Most of it is pages of files, which are in memory anyway, but the kernel counts them.
-pub(crate) const UNSENT_SHARE: u64 = 4;
+pub(crate) const UNSENT_BUDGET_DIVISOR: u64 = 4;
 
 /// The same bound for one core when the kernel's limit is unknown: 65 clients.
-pub(crate) const UNSENT_EXTRA_USUAL: u64 = 64 * 1024 * 1024;
+pub(crate) const UNSENT_BUDGET_DEFAULT: u64 = 64 * 1024 * 1024;
 
 /// Accept queue requested from the kernel, which limits it to net.core.somaxconn.
 pub(crate) const LISTEN_BACKLOG: i32 = 65_535;
@@ -154,20 +154,20 @@ pub(crate) const LISTEN_BACKLOG: i32 = 65_535;
 /// Connections that a core may have more than another before it hands new ones over, if the kernel selects by CPU:
 /// clients that connect together are not in step, and a connection that is handed over loses the benefit of that
 /// selection.
-pub(crate) const UNEVEN_FROM: usize = 4;
+pub(crate) const IMBALANCE_MIN: usize = 4;
 
 /// Divisor for the share of another core's connections that a core may have more beyond [`UNEVEN_FROM`]: one half.
 /// Independent clients rarely reach it: of 100 connections on two cores, one time in 20 by one or two.
-pub(crate) const UNEVEN_SHARE: usize = 2;
+pub(crate) const IMBALANCE_DIVISOR: usize = 2;
 
 /// How long a core must have clearly more connections before it hands one over: two slices of Linux's scheduler.
 /// Without it two threads that started at the same time differed by up to 20 connections.
-pub(crate) const UNEVEN_FOR: Duration = Duration::from_millis(5);
+pub(crate) const IMBALANCE_DURATION: Duration = Duration::from_millis(5);
 
 /// For how long connections are handed over without a wait, after one wait: so waits delay accepting for at most 0.5 %
 /// of the time. Meanwhile they are handed over until no core has two more than another: with 6 of 8 connections on
 /// their client's CPU the rate was 0.77 of that by hash.
-pub(crate) const UNEVEN_SETTLED: Duration = Duration::from_secs(1);
+pub(crate) const IMBALANCE_MEMORY: Duration = Duration::from_secs(1);
 
 /// Connections that a listener may accept before the limit on connections is checked. An armed accept takes all queued
 /// connections, and ordinary bursts are smaller than this; near the limit, connections are accepted one by one.
@@ -182,18 +182,18 @@ pub(crate) const TASKS_PER_TURN: usize = 1024;
 
 /// How often a core that busy-polls polls the task that waits for the expected bytes, between two looks at the driver,
 /// unless bytes arrive. Events of other sockets wait for all of these polls: 5 us.
-pub(crate) const ASKS_PER_LOOK: usize = 4;
+pub(crate) const DIRECT_POLLS_PER_LOOK: usize = 4;
 
 /// Calls of recv(2) in each such poll. One without data takes 0.2 us, polling the task and reading the clock half of
 /// that. Timers are late by at most this many calls: 1.5 us.
-pub(crate) const TRIES_PER_ASK: usize = 8;
+pub(crate) const RECEIVES_PER_DIRECT_POLL: usize = 8;
 
 /// Consecutive receives from one socket that make it the expected one; of two alternating sockets one would be delayed.
-pub(crate) const ALONE_MIN: u32 = 8;
+pub(crate) const CONSECUTIVE_RECEIVES_MIN: u32 = 8;
 
 /// Looks at the driver, 5 us each, for which it does not report the expected socket, unless bytes arrive. Events that
 /// only the driver reports, such as the end of the connection in both directions, may be a millisecond late.
-pub(crate) const LOOKS_APART_MAX: u32 = 200;
+pub(crate) const LOOKS_WITHOUT_REPORTS_MAX: u32 = 200;
 
 /// The longest wait requested from a driver; a longer wait is repeated. The kernel's own limits are larger, but a
 /// configured time may exceed them: epoll_wait(2) takes milliseconds in 31 bits.

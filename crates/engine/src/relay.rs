@@ -32,7 +32,7 @@ pub struct Relay {
 enum Step {
     /// Bytes from the source.
     #[default]
-    Take,
+    Receive,
     /// The destination takes this many queued bytes.
     Flush(u32),
     /// The destination takes this many bytes from the pipe.
@@ -65,14 +65,14 @@ impl Relay {
 
     /// [`Relay::transfer`] for tasks that wait for several things at once.
     pub fn poll_transfer(&mut self, from: &Stream, to: &Stream) -> Poll<Result<u64, Error>> {
-        if self.step == Step::Take {
+        if self.step == Step::Receive {
             if self.is_empty() && ready!(self.poll_take(from))? == 0 {
                 return Poll::Ready(Ok(0));
             }
             self.step = self.give(to)?;
         }
-        let given = ready!(self.poll_given(to));
-        self.step = Step::Take;
+        let given = ready!(self.poll_transferred(to));
+        self.step = Step::Receive;
         Poll::Ready(given)
     }
 
@@ -90,7 +90,7 @@ impl Relay {
 
     fn poll_take_some(&mut self, from: &Stream) -> Poll<Result<usize, Error>> {
         let inner = from.core().inner();
-        if !inner.tasks.may_go_on() {
+        if !inner.tasks.may_continue() {
             return Poll::Pending;
         }
         let task = inner.tasks.current();
@@ -133,7 +133,7 @@ impl Relay {
         Ok(Step::Flush(count))
     }
 
-    fn poll_given(&mut self, to: &Stream) -> Poll<Result<u64, Error>> {
+    fn poll_transferred(&mut self, to: &Stream) -> Poll<Result<u64, Error>> {
         let inner = to.core().inner();
         match (self.step, &mut self.pipe) {
             (Step::Flush(count), _) => to.poll_flush().map_ok(|()| count.into()),
@@ -144,7 +144,7 @@ impl Relay {
                 let drained = state.poll_splice_out(to.key(), pipe, task);
                 drained.map_ok(|()| count.into())
             }
-            (Step::Take, _) | (Step::Drain(_), None) => unreachable!("nothing was taken"),
+            (Step::Receive, _) | (Step::Drain(_), None) => unreachable!("nothing was taken"),
         }
     }
 

@@ -26,7 +26,9 @@ use rustix::net::{getpeername, sockopt::tcp_congestion};
 
 use crate::buffers::outgoing::{Part, Queue};
 use crate::clock::Instant;
-use crate::limits::{BULK_BYTES_MIN, BULK_ENDS_AFTER, FILE_JOINED_PACED_MAX, UNSENT_EXTRA_USUAL};
+use crate::limits::{
+    BULK_BYTES_MIN, BULK_ENDS_AFTER, FILE_JOINED_PACED_MAX, UNSENT_BUDGET_DEFAULT,
+};
 use crate::socket::in_flight::InFlight;
 use crate::socket::peer::Peer;
 use crate::system::allowance::Allowance;
@@ -35,8 +37,8 @@ use crate::timer::TimerId;
 
 use expiry::Expiry;
 use key::Key;
-use note::{Coarse, Note};
-use unsent::{Extra, Unsent};
+use note::{CoarseInstant, Note};
+use unsent::{Extra, UnsentBound};
 
 /// How much of a connection has ended, as far as the kernel has reported it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -50,7 +52,7 @@ pub(crate) enum Ended {
 
 /// Data that the kernel returns with a datagram.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Beside {
+pub(crate) enum ReceiveExtras {
     /// The sender's address.
     #[default]
     Address,
@@ -63,7 +65,7 @@ pub(crate) enum Beside {
 pub(crate) enum Deferred {
     /// There are none.
     #[default]
-    AtRest,
+    Idle,
     /// They are sent at the end of the turn.
     Due,
     /// The socket has taken a part; the rest is sent when it is writable, whether a task waits for that or not.
@@ -83,8 +85,8 @@ pub(crate) struct Socket {
     /// (tcp(7)).
     pub(crate) urgent: bool,
     /// The core busy-polls: the next receive was not triggered by a report. Of datagrams only one is expected.
-    pub(crate) is_asked: bool,
-    pub(crate) beside: Beside,
+    pub(crate) is_direct_receive: bool,
+    pub(crate) receive_extras: ReceiveExtras,
     /// Short receives until the socket no longer counts as bulk.
     pub(crate) bulk: u8,
     /// The deadline passed and no operation has reported it yet.
@@ -96,7 +98,7 @@ pub(crate) struct Socket {
     /// The handle was dropped; the slot stays until the kernel has returned everything.
     pub(crate) closing: bool,
     /// The close will be a reset, which waits for no last send.
-    pub(crate) resets: bool,
+    pub(crate) resets_on_close: bool,
     pub(crate) recv_waiter: TaskId,
     pub(crate) send_waiter: TaskId,
     pub(crate) hangup_waiter: TaskId,
@@ -111,7 +113,7 @@ pub(crate) struct Socket {
     pub(crate) is_accepted: bool,
     /// Sequence number of an accepted connection; in an unused slot, the next unused slot.
     pub(crate) number: u32,
-    pub(crate) accepted_at: Coarse,
+    pub(crate) accepted_at: CoarseInstant,
     /// The owner's [`Note`], as three fields, which leaves no padding.
     pub(crate) note_count: u32,
     pub(crate) note_kind: u16,
@@ -119,9 +121,9 @@ pub(crate) struct Socket {
     /// When the kernel was given the bytes sent last; the clock's origin if unknown, in progress or not recorded.
     pub(crate) written: Instant,
     /// State of the unsent bound, for a client that does not take bulk data at once.
-    pub(crate) unsent: Option<Box<Unsent>>,
+    pub(crate) unsent: Option<Box<UnsentBound>>,
     /// Whether the kernel can discard received bytes: TCP connections that this side opened.
-    pub(crate) drops: bool,
+    pub(crate) can_discard: bool,
     /// Error of a send that no task waited for; the next call reports it.
     pub(crate) send_failed: Option<Errno>,
     pub(crate) ring: InFlight,
@@ -136,14 +138,14 @@ impl Socket {
             writable: false,
             ended: Ended::No,
             urgent: false,
-            is_asked: false,
-            beside: Beside::Address,
+            is_direct_receive: false,
+            receive_extras: ReceiveExtras::Address,
             bulk: 0,
             timed_out: false,
             interruptible: false,
             is_unwanted: false,
             closing: false,
-            resets: false,
+            resets_on_close: false,
             recv_waiter: TaskId::NONE,
             send_waiter: TaskId::NONE,
             hangup_waiter: TaskId::NONE,
@@ -151,16 +153,16 @@ impl Socket {
             patience: 0,
             timer: None,
             outgoing: Queue::default(),
-            deferred: Deferred::AtRest,
+            deferred: Deferred::Idle,
             is_accepted: false,
             number: NONE,
-            accepted_at: Coarse::default(),
+            accepted_at: CoarseInstant::default(),
             note_count: 0,
             note_kind: 0,
             note_state: 0,
             written: Instant::default(),
             unsent: None,
-            drops: false,
+            can_discard: false,
             send_failed: None,
             ring: InFlight::default(),
             simulated: None,
@@ -169,7 +171,7 @@ impl Socket {
 
     /// Whether bytes whose flush has returned are not sent yet.
     pub(crate) fn is_sending(&self) -> bool {
-        self.ring.sending || self.deferred != Deferred::AtRest
+        self.ring.sending || self.deferred != Deferred::Idle
     }
 
     pub(crate) fn note(&self) -> Note {
@@ -241,13 +243,13 @@ impl Socket {
 
 /// Behaviour of a blocking call on a descriptor: wait or fail with EAGAIN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Calls {
+pub(crate) enum BlockingMode {
     Wait,
     Fail,
 }
 
-pub(crate) fn set_calls(descriptor: &OwnedFd, calls: Calls) -> Result<(), Errno> {
-    ioctl_fionbio(descriptor, calls == Calls::Fail)
+pub(crate) fn set_blocking_mode(descriptor: &OwnedFd, calls: BlockingMode) -> Result<(), Errno> {
+    ioctl_fionbio(descriptor, calls == BlockingMode::Fail)
 }
 
 /// Sets the unsent bytes that the kernel may hold for the peer. Unix sockets have no such option; the error is ignored.
@@ -280,7 +282,7 @@ impl Sockets {
             accepted: 0,
             allowance: None,
             live: None,
-            extra: Extra::new(UNSENT_EXTRA_USUAL),
+            extra: Extra::new(UNSENT_BUDGET_DEFAULT),
             joined_max: u64::MAX,
         }
     }
@@ -301,7 +303,7 @@ impl Sockets {
             if let Some(allowance) = &self.allowance {
                 allowance.give_back();
             }
-            self.live_ends();
+            self.uncount_live();
         }
         let unused = self.unused;
         let slot = &mut self.slots[key.0 as usize];
@@ -314,20 +316,20 @@ impl Sockets {
     }
 
     /// A shared counter of open accepted connections, kept up to date from now on.
-    pub(crate) fn counted_live(&mut self) -> Arc<AtomicUsize> {
+    pub(crate) fn live_counter(&mut self) -> Arc<AtomicUsize> {
         let accepted = self.slots.iter().filter(|socket| socket.is_accepted);
         let count = || Arc::new(AtomicUsize::new(accepted.count()));
         Arc::clone(self.live.get_or_insert_with(count))
     }
 
-    pub(crate) fn live_begins(&self) {
+    pub(crate) fn count_live(&self) {
         if let Some(live) = &self.live {
             // Relaxed: only this core changes the counter, and it guards no other memory.
             live.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn live_ends(&self) {
+    pub(crate) fn uncount_live(&self) {
         if let Some(live) = &self.live {
             // Relaxed, as in `live_begins`.
             live.fetch_sub(1, Ordering::Relaxed);
@@ -344,7 +346,7 @@ impl Sockets {
                 }
             }
             None if socket.is_accepted && socket.simulated.is_none() => {
-                socket.unsent = Some(Box::new(Unsent::new(now)));
+                socket.unsent = Some(Box::new(UnsentBound::new(now)));
             }
             None => {}
         }

@@ -3,7 +3,7 @@
 pub(crate) mod listener;
 pub(crate) mod splice;
 
-mod ends;
+mod addresses;
 
 use std::future::{Future, poll_fn};
 use std::task::Poll;
@@ -15,7 +15,7 @@ use crate::buffers::outgoing::Part;
 use crate::clock::Instant;
 use crate::core::Core;
 use crate::driver::Driver;
-use crate::driver::operations::{Follows, Operations, Stretch};
+use crate::driver::operations::{FileRange, NextData, Operations};
 use crate::error::Error;
 use crate::file::File;
 use crate::limits::{BYTES_PER_OPERATION, FILE_BYTES_PER_OPERATION};
@@ -76,10 +76,10 @@ impl Stream {
     ///
     /// # Panics
     /// When the core is not simulated.
-    pub fn alone(core: &Core) -> Self {
+    pub fn without_peer(core: &Core) -> Self {
         let state = &mut *core.inner().state.borrow_mut();
         let key = match &mut state.driver {
-            Driver::Simulated(driver) => driver.lone_end(&mut state.sockets),
+            Driver::Simulated(driver) => driver.unconnected_end(&mut state.sockets),
             Driver::Epoll(_) | Driver::Uring(_) => panic!("only a simulated core is asked to"),
         };
         Self::new(core.clone(), key)
@@ -129,7 +129,7 @@ impl Stream {
     pub fn poll_recv_or_drop(&self, input: &mut Input, max: u64) -> Poll<Result<usize, Error>> {
         debug_assert!(input.is_empty());
         let inner = self.core.inner();
-        if !inner.tasks.may_go_on() {
+        if !inner.tasks.may_continue() {
             return Poll::Pending;
         }
         let task = inner.tasks.current();
@@ -145,7 +145,7 @@ impl Stream {
     #[inline]
     pub fn poll_recv(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
         let inner = self.core.inner();
-        if !inner.tasks.may_go_on() {
+        if !inner.tasks.may_continue() {
             return Poll::Pending;
         }
         inner
@@ -188,7 +188,7 @@ impl Stream {
     /// [`Stream::recv_unless_stopping`] for tasks that wait for several things at once.
     pub fn poll_recv_unless_stopping(&self, input: &mut Input) -> Poll<Result<usize, Error>> {
         let inner = self.core.inner();
-        if !inner.tasks.may_go_on() {
+        if !inner.tasks.may_continue() {
             return Poll::Pending;
         }
         let state = &mut *inner.state.borrow_mut();
@@ -262,13 +262,13 @@ impl Stream {
     #[inline]
     pub fn poll_flush(&self) -> Poll<Result<(), Error>> {
         let inner = self.core.inner();
-        if !inner.tasks.may_go_on() {
+        if !inner.tasks.may_continue() {
             return Poll::Pending;
         }
         inner
             .state
             .borrow_mut()
-            .poll_flush(self.key, Follows::Nothing, &inner.tasks)
+            .poll_flush(self.key, NextData::Nothing, &inner.tasks)
     }
 
     /// The time at which the kernel was given the bytes of the last flush, on a core with [`Core::note_writes`]: with
@@ -300,14 +300,14 @@ impl Stream {
     pub fn charge(&self, operations: u32) -> bool {
         let tasks = &self.core.inner().tasks;
         tasks.charge(operations);
-        tasks.may_go_on()
+        tasks.may_continue()
     }
 
     /// Sends as much of the queue as the kernel takes without waiting. A rest or a failure is left to the next
     /// [`Stream::flush`].
     pub fn flush_now(&self) {
         let state = &mut *self.core.inner().state.borrow_mut();
-        let _ = state.flush_now(self.key, Follows::Nothing);
+        let _ = state.flush_now(self.key, NextData::Nothing);
     }
 
     /// Sends the queued parts and then, without a copy to user space, 1 to `length` bytes of `file` from `offset` on.
@@ -325,7 +325,7 @@ impl Stream {
         })
         .await?;
         self.sent().await?;
-        let stretch = Stretch { offset, length };
+        let stretch = FileRange { offset, length };
         let sent = poll_fn(|_| {
             inner
                 .state

@@ -19,7 +19,7 @@ use crate::task::profile::{Profiler, Work};
 
 use id::ID_MASK;
 use id::TaskId;
-use waker::Here;
+use waker::CoreGuard;
 
 type Future_ = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -122,7 +122,7 @@ impl Tasks {
     }
 
     /// Takes one operation from the running task's budget. If none is left, queues the task again and returns `false`.
-    pub(crate) fn may_go_on(&self) -> bool {
+    pub(crate) fn may_continue(&self) -> bool {
         match self.budget.get().checked_sub(1) {
             Some(left) => {
                 self.budget.set(left);
@@ -146,7 +146,7 @@ impl Tasks {
     /// Starts the accounts when the core begins to run; tasks spawned before count as woken now.
     pub(crate) fn begin(&self) {
         self.profiler.begin();
-        self.were_woken_now(0);
+        self.set_wake_time(0);
     }
 
     /// Number of ready tasks, excluding yielded ones.
@@ -156,7 +156,7 @@ impl Tasks {
 
     /// Sets the wake-up time of ready tasks after the first `before` to now: a look, which
     /// reads no clock, has woken them.
-    pub(crate) fn were_woken_now(&self, before: usize) {
+    pub(crate) fn set_wake_time(&self, before: usize) {
         let now = self.profiler.begun();
         for (_, woken) in self.ready.borrow_mut().iter_mut().skip(before) {
             *woken = now;
@@ -193,7 +193,7 @@ impl Tasks {
     }
 
     /// Wakes the tasks that other threads have woken.
-    pub(crate) fn wake_woken_elsewhere(&self, woken: Woken) {
+    pub(crate) fn wake_from_other_threads(&self, woken: Woken) {
         match woken {
             Woken::None => {}
             Woken::Some(mut woken) => {
@@ -205,13 +205,13 @@ impl Tasks {
     }
 
     /// Wakes the tasks that a standard `Waker` has woken on this thread.
-    pub(crate) fn wake_woken(&self) {
+    pub(crate) fn wake_from_wakers(&self) {
         waker::for_each_woken(|id| self.wake(id));
     }
 
     /// Until the returned guard is dropped, wakers of these tasks on this thread take no lock.
-    pub(crate) fn are_here(&self) -> Here {
-        Here::at(self.place)
+    pub(crate) fn enter_thread(&self) -> CoreGuard {
+        CoreGuard::at(self.place)
     }
 
     /// Wakes the waiting task and clears `waiter`.
@@ -221,7 +221,7 @@ impl Tasks {
 
     /// Runs at most `limit` ready tasks, including some that have yielded.
     pub(crate) fn run(&self, limit: usize) {
-        let _here = self.are_here();
+        let _here = self.enter_thread();
         for _ in 0..YIELDED_PER_TURN {
             let Some(id) = self.yielded.borrow_mut().pop_front() else {
                 break;
@@ -237,13 +237,13 @@ impl Tasks {
     }
 
     fn poll(&self, id: TaskId, woken: Instant) {
-        if let Some(work) = self.step(id) {
-            self.profiler.ran(work, woken);
+        if let Some(work) = self.poll_task(id) {
+            self.profiler.end_poll(work, woken);
         }
     }
 
     /// Polls a task that is not queued and returns its kind of work; `None` if it has ended.
-    pub(crate) fn step(&self, id: TaskId) -> Option<Work> {
+    pub(crate) fn poll_task(&self, id: TaskId) -> Option<Work> {
         let (mut future, work) = self.take_future(id)?;
         self.current.set(id);
         self.budget.set(OPERATIONS_PER_POLL);
@@ -261,7 +261,7 @@ impl Tasks {
             self.entries.borrow_mut()[id.index as usize].future = Some(future);
         }
         // After the destructors of a task that has ended, because they may wake others.
-        self.wake_woken();
+        self.wake_from_wakers();
         Some(work)
     }
 
@@ -285,11 +285,11 @@ impl Tasks {
 
     /// Drops all tasks, also tasks spawned by destructors, which run one by one, outside of any borrow.
     pub(crate) fn clear(&self) {
-        let _here = self.are_here();
+        let _here = self.enter_thread();
         // A remaining task would keep its core alive, and the core the task.
         while self.drop_futures() {}
         // The tasks that the destructors have woken are gone.
-        self.wake_woken();
+        self.wake_from_wakers();
         self.ready.borrow_mut().clear();
         self.yielded.borrow_mut().clear();
     }

@@ -13,5 +13,5 @@ mod system;
 
 pub use drop::CountingDrop;
 pub use live::{LiveFrames, NumberedFrame};
-pub use meter::Departed;
+pub use meter::SendOutcome;
 pub use system::XdpError;

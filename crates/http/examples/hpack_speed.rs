@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::{Decoder, Encoder};
-use onrush_http::http2::message::{ExtendedConnect, Follows, request, response};
+use onrush_http::http2::message::{ExtendedConnect, MoreFrames, request, response};
 use onrush_http::{HeaderSlots, Limits, Method};
 
 type Fields = &'static [(&'static str, &'static str)];
@@ -138,7 +138,7 @@ fn write(encoder: &mut Encoder, fields: Fields, out: &mut Vec<u8>) -> usize {
 fn read_request(section: &FieldSection) -> usize {
     let mut slots = HeaderSlots::new();
     let (limits, extended) = (&Limits::DEFAULT, ExtendedConnect::Unknown);
-    let request = request(section, &mut slots, Follows::Nothing, extended, limits);
+    let request = request(section, &mut slots, MoreFrames::Nothing, extended, limits);
     let head = request.expect("it is a request").head;
     black_box(&head).headers.len() + 4
 }
@@ -147,7 +147,7 @@ fn read_request(section: &FieldSection) -> usize {
 fn read_response(section: &FieldSection) -> usize {
     let mut slots = HeaderSlots::new();
     let limits = &Limits::DEFAULT;
-    let response = response(section, &mut slots, Method::Get, Follows::More, limits);
+    let response = response(section, &mut slots, Method::Get, MoreFrames::More, limits);
     let head = response.expect("it is a response");
     black_box(&head).headers.len() + 1
 }

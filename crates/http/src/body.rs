@@ -11,7 +11,7 @@ pub(crate) use self::trailer::is_forbidden;
 use self::trailer::{TRAILERS_TOO_LARGE, TrailerLine};
 use crate::framing::{Framing, Sender};
 use crate::limits::Limits;
-use crate::refusal::{Place, Refusal};
+use crate::refusal::{Position, Refusal};
 
 /// Reads one body, in pieces of any size. Does not borrow a buffer, so a connection keeps it while it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +210,7 @@ impl BodyReader {
     ///
     /// # Panics
     /// If fewer bytes than `count` are [left](BodyReader::remaining), or if that is unknown.
-    pub fn pass_unseen(&mut self, count: u64) {
+    pub fn count_forwarded(&mut self, count: u64) {
         let left = self.remaining().and_then(|left| left.checked_sub(count));
         self.state = match left.expect("no more passes than is known to be left") {
             0 => State::Complete,
@@ -276,12 +276,12 @@ impl BodyReader {
                 self.state = State::ExpectChunkLine;
                 Ok(2)
             }
-            _ => Err(Refusal::bad("no CRLF after a chunk").at(Place::Chunk(self.chunks))),
+            _ => Err(Refusal::bad("no CRLF after a chunk").at(Position::Chunk(self.chunks))),
         }
     }
 
     fn take_chunk_line(&mut self, input: &[u8], limits: &Limits) -> Result<ChunkLine, Refusal> {
-        let place = Place::Chunk(self.chunks.saturating_add(1));
+        let place = Position::Chunk(self.chunks.saturating_add(1));
         let line =
             ChunkLine::parse(input, self.sender, limits).map_err(|refusal| refusal.at(place))?;
         let Some(line) = line else {
@@ -349,7 +349,7 @@ impl BodyReader {
         let State::ExpectTrailers { bytes, fields } = self.state else {
             unreachable!("trailers follow the last chunk")
         };
-        let place = Place::Trailer(u32::from(fields) + 1);
+        let place = Position::Trailer(u32::from(fields) + 1);
         let room = limits.trailer_bytes_max.saturating_sub(bytes as usize);
         let window = &input[..input.len().min(room)];
         let Some(line_feed) = memchr::memchr(b'\n', window) else {
@@ -385,11 +385,11 @@ mod tests {
     fn forwarded_bytes_count() {
         let mut body = BodyReader::new(Framing::Length(10));
         assert_eq!(body.skip(b"123", &Limits::DEFAULT), Ok(3));
-        body.pass_unseen(5);
+        body.count_forwarded(5);
         assert_eq!(body.remaining(), Some(2));
-        body.pass_unseen(2);
+        body.count_forwarded(2);
         assert!(body.is_complete());
-        body.pass_unseen(0);
+        body.count_forwarded(0);
     }
 
     #[test]
@@ -404,7 +404,7 @@ mod tests {
         ] {
             let mut reader = BodyReader::new(Framing::Chunked);
             reader.limit_chunks(max);
-            let refused = |chunk| TOO_LARGE.at(Place::Chunk(chunk));
+            let refused = |chunk| TOO_LARGE.at(Position::Chunk(chunk));
             let found = reader.skip(body.as_bytes(), &Limits::DEFAULT);
             assert_eq!(found, taken.map_err(refused), "{body:?} within {max}");
         }
@@ -413,6 +413,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "no more passes")]
     fn chunked_body_cannot_be_counted() {
-        BodyReader::new(Framing::Chunked).pass_unseen(1);
+        BodyReader::new(Framing::Chunked).count_forwarded(1);
     }
 }

@@ -1,7 +1,7 @@
 //! Finds line and cause of an invalid head, for the log; httparse reports neither. Runs only after a refusal.
 
 use crate::field::{self, Header};
-use crate::refusal::{Place, Refusal};
+use crate::refusal::{Position, Refusal};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineEnd {
@@ -24,7 +24,7 @@ pub(crate) fn diagnose(input: &[u8], line_end: LineEnd, error: httparse::Error) 
             let line = input.split_inclusive(|&byte| byte == b'\n').next();
             let reason = line.and_then(|line| flaw_of_any(line, line_end));
             let reason = reason.unwrap_or(refusal.reason);
-            Refusal { reason, ..refusal }.at(Place::Line(1))
+            Refusal { reason, ..refusal }.at(Position::Line(1))
         }
         httparse::Error::HeaderName | httparse::Error::HeaderValue | httparse::Error::NewLine => {
             of_lines(input, line_end, refusal)
@@ -40,7 +40,7 @@ pub(crate) fn or_tls(input: &[u8], refusal: Refusal) -> Refusal {
     }
     Refusal {
         reason: "it looks like TLS, but this port is for plain HTTP",
-        position: Place::Unknown,
+        position: Position::Unknown,
         ..refusal
     }
 }
@@ -62,7 +62,7 @@ pub(crate) fn of_lines(input: &[u8], line_end: LineEnd, refusal: Refusal) -> Ref
             flaw = flaw.or_else(|| flaw_of_field(line));
         }
         if let Some(reason) = flaw {
-            return Refusal { reason, ..refusal }.at(Place::Line(at as u32 + 1));
+            return Refusal { reason, ..refusal }.at(Position::Line(at as u32 + 1));
         }
     }
     refusal
@@ -70,9 +70,9 @@ pub(crate) fn of_lines(input: &[u8], line_end: LineEnd, refusal: Refusal) -> Ref
 
 /// Line of `head` that contains `header`.
 #[cold]
-pub(crate) fn line_of(head: &[u8], header: &Header<'_>) -> Place {
+pub(crate) fn line_of(head: &[u8], header: &Header<'_>) -> Position {
     let before = &head[..field::offset(head, header.name.as_bytes())];
-    Place::Line(memchr::memchr_iter(b'\n', before).count() as u32 + 1)
+    Position::Line(memchr::memchr_iter(b'\n', before).count() as u32 + 1)
 }
 
 /// Error that any line can have, the first line or a field line.
@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn the_first_line_that_is_wrong_is_named_with_what_is_wrong() {
-        let unknown = ("malformed", Place::Unknown);
-        let line = Place::Line;
+        let unknown = ("malformed", Position::Unknown);
+        let line = Position::Line;
         for (fields, line_end, wanted) in [
             ("A: b\r\n", LineEnd::Strict, unknown),
             ("A: b\n", LineEnd::Lenient, unknown),

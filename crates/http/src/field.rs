@@ -29,7 +29,7 @@ impl<'b> HeaderSlots<'b> {
     /// Stores fields that do not come from lines of text, such as HTTP/2 fields. Allocates only for more than
     /// [`HEADER_SLOTS`] fields, or when the `size_hint` of `fields` has no upper bound.
     #[inline]
-    pub fn hold(&mut self, fields: impl IntoIterator<Item = Header<'b>>) -> &[Header<'b>] {
+    pub fn store(&mut self, fields: impl IntoIterator<Item = Header<'b>>) -> &[Header<'b>] {
         let fields = fields.into_iter();
         // `store_fixed` initializes all N entries, so it gets the smallest N that suffices.
         match fields.size_hint().1 {

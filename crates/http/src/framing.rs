@@ -29,7 +29,7 @@ pub(crate) enum Sender {
 }
 
 /// Framing and connection fields of one head, collected in order.
-pub(crate) struct Fields {
+pub(crate) struct FramingFields {
     sender: Sender,
     content_length: Option<u64>,
     repeats_length: bool,
@@ -52,10 +52,10 @@ enum Coding {
     UnknownInChunked,
 }
 
-impl Fields {
+impl FramingFields {
     #[inline]
-    pub(crate) fn of(sender: Sender) -> Fields {
-        Fields {
+    pub(crate) fn of(sender: Sender) -> FramingFields {
+        FramingFields {
             sender,
             content_length: None,
             repeats_length: false,

@@ -67,7 +67,7 @@ pub use headers::hop;
 pub use headers::trace_context;
 pub use limits::{Codings, Limits};
 pub use method::Method;
-pub use refusal::{Parsed, Place, Refusal};
+pub use refusal::{Parsed, Position, Refusal};
 pub use status::reason;
 pub use target::is_authority;
 pub use version::Version;

@@ -20,12 +20,12 @@ pub struct Refusal {
     /// Cause, for logs and for the response's body.
     pub reason: &'static str,
     /// Position of the error, for logs.
-    pub position: Place,
+    pub position: Position,
 }
 
 /// Position in a message, counted from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// No single position, or an unknown one.
     #[default]
     Unknown,
@@ -38,13 +38,13 @@ pub enum Place {
 }
 
 /// Suffix of a reason: ` (line 3 of the head)`, or nothing for an unknown position.
-impl std::fmt::Display for Place {
+impl std::fmt::Display for Position {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Unknown => Ok(()),
-            Place::Line(line) => write!(f, " (line {line} of the head)"),
-            Place::Chunk(chunk) => write!(f, " (chunk {chunk} of the body)"),
-            Place::Trailer(line) => write!(f, " (line {line} of the trailers)"),
+            Position::Unknown => Ok(()),
+            Position::Line(line) => write!(f, " (line {line} of the head)"),
+            Position::Chunk(chunk) => write!(f, " (chunk {chunk} of the body)"),
+            Position::Trailer(line) => write!(f, " (line {line} of the trailers)"),
         }
     }
 }
@@ -55,11 +55,11 @@ impl Refusal {
         Refusal {
             status,
             reason,
-            position: Place::Unknown,
+            position: Position::Unknown,
         }
     }
 
-    pub(crate) const fn at(self, place: Place) -> Refusal {
+    pub(crate) const fn at(self, place: Position) -> Refusal {
         Refusal {
             position: place,
             ..self

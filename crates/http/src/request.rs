@@ -2,7 +2,7 @@
 
 use crate::diagnosis::{self, LineEnd};
 use crate::field::{self, Header, HeaderSlots};
-use crate::framing::{Fields, Framing, Sender};
+use crate::framing::{Framing, FramingFields, Sender};
 use crate::http2::hpack::Sensitivity;
 use crate::limits::{Codings, EMPTY_LINES_MAX, HEADER_SLOTS, Limits};
 use crate::method::Method;
@@ -145,7 +145,7 @@ fn parse_newer<'h, 'b>(
     limits: &Limits,
 ) -> Parsed<RequestHead<'h, 'b>> {
     let version = &head[field::offset(head, line.target.as_bytes()) + line.target.len() + 1..];
-    match version::judge_unknown(version) {
+    match version::check_unknown(version) {
         Parsed::Complete(()) => {}
         Parsed::Partial => return Parsed::Partial,
         Parsed::Refused(refusal) => return Parsed::Refused(refusal),
@@ -192,7 +192,7 @@ fn judge<'h, 'b>(
     }
     let method = Method::of(line.method);
     let target = target::parse(method, line.target)?;
-    let mut fields = Fields::of(Sender::Client);
+    let mut fields = FramingFields::of(Sender::Client);
     let mut host = None;
     let mut expects_continue = false;
     for header in headers {
@@ -228,7 +228,7 @@ fn judge<'h, 'b>(
         keep_alive: fields.keep_alive(line.version),
         expect_continue: expects_continue && !matches!(framing, Framing::None | Framing::Length(0)),
         bytes: skipped + head.len(),
-        sensitivity: Sensitivity::Usual,
+        sensitivity: Sensitivity::Unmarked,
     })
 }
 

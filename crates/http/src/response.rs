@@ -6,11 +6,11 @@
 
 use crate::diagnosis::{self, LineEnd};
 use crate::field::{self, Header, HeaderSlots};
-use crate::framing::{self, Fields, Framing, Sender};
+use crate::framing::{self, Framing, FramingFields, Sender};
 use crate::http2::hpack::Sensitivity;
 use crate::limits::{HEADER_SLOTS, Limits};
 use crate::method::Method;
-use crate::refusal::{Parsed, Place, Refusal};
+use crate::refusal::{Parsed, Position, Refusal};
 use crate::version::{self, VERSION_BYTES, Version};
 
 /// The head of a response, borrowed from the input.
@@ -111,7 +111,7 @@ fn parse_newer<'h, 'b>(
     request_method: Method,
     limits: &Limits,
 ) -> Parsed<ResponseHead<'h, 'b>> {
-    match version::judge_unknown(head) {
+    match version::check_unknown(head) {
         Parsed::Complete(()) => {}
         Parsed::Partial => return Parsed::Partial,
         Parsed::Refused(refusal) => return Parsed::Refused(diagnosis::or_tls(head, refusal)),
@@ -150,7 +150,7 @@ fn parse_many<'h, 'b>(
     }
 }
 
-const MALFORMED_LINE: Refusal = Refusal::bad("malformed status line").at(Place::Line(1));
+const MALFORMED_LINE: Refusal = Refusal::bad("malformed status line").at(Position::Line(1));
 
 /// Parses ` 200 OK\r\n`. Reason, preceding space and CR are optional, as in httparse.
 fn line_of(version: Version, text: &[u8]) -> Option<Line<'_>> {
@@ -195,9 +195,9 @@ fn judge<'h, 'b>(
     (request_method, limits): (Method, &Limits),
 ) -> Result<ResponseHead<'h, 'b>, Refusal> {
     if line.status < 100 {
-        return Err(Refusal::bad("a status below 100").at(Place::Line(1)));
+        return Err(Refusal::bad("a status below 100").at(Position::Line(1)));
     }
-    let mut fields = Fields::of(Sender::Server);
+    let mut fields = FramingFields::of(Sender::Server);
     for header in headers.iter() {
         fields.note(head, header)?;
     }
@@ -218,7 +218,7 @@ fn judge<'h, 'b>(
         framing,
         keep_alive: !is_last && fields.keep_alive(line.version),
         bytes: head.len(),
-        sensitivity: Sensitivity::Usual,
+        sensitivity: Sensitivity::Unmarked,
     })
 }
 

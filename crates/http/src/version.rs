@@ -1,6 +1,6 @@
 //! The protocol version on a message's first line (RFC 9112 2.3).
 
-use crate::refusal::{Parsed, Place, Refusal};
+use crate::refusal::{Parsed, Position, Refusal};
 
 /// HTTP version. Minor versions of HTTP/1 above 1 are processed as 1.1 (RFC 9110 2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +28,9 @@ pub(crate) const VERSION_BYTES: usize = 8;
 
 /// Checks a version that httparse rejected. `Complete` means 1.2 to 1.9.
 #[cold]
-pub(crate) fn judge_unknown(text: &[u8]) -> Parsed<()> {
+pub(crate) fn check_unknown(text: &[u8]) -> Parsed<()> {
     const MALFORMED: Parsed<()> =
-        Parsed::Refused(Refusal::bad("malformed HTTP version").at(Place::Line(1)));
+        Parsed::Refused(Refusal::bad("malformed HTTP version").at(Position::Line(1)));
     const PATTERN: &[u8; VERSION_BYTES] = b"HTTP/0.0";
     for (&byte, &wanted) in text.iter().zip(PATTERN) {
         let fits = if wanted == b'0' {
@@ -49,7 +49,7 @@ pub(crate) fn judge_unknown(text: &[u8]) -> Parsed<()> {
         b'1' => Parsed::Complete(()),
         _ => {
             let refusal = Refusal::new(505, "HTTP version not supported");
-            Parsed::Refused(refusal.at(Place::Line(1)))
+            Parsed::Refused(refusal.at(Position::Line(1)))
         }
     }
 }

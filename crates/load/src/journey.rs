@@ -11,13 +11,13 @@
 //! of its own and shares with other connections only dialing, pacing and recording.
 
 pub(crate) mod check;
+pub(crate) mod extract;
 mod file;
 mod json;
 pub(crate) mod redirect;
 pub(crate) mod response;
-pub(crate) mod take;
 
 pub(crate) mod steps;
 
-pub use file::{Found, parse};
+pub use file::{ParsedJourneys, parse};
 pub use steps::Journeys;

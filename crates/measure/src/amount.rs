@@ -9,25 +9,25 @@ use std::time::Duration;
 
 /// Error of the parsers: a message with the string and the accepted forms.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NotAmount {
+pub struct AmountError {
     text: String,
     why: String,
 }
 
-impl NotAmount {
-    fn new(text: &str, why: String) -> NotAmount {
+impl AmountError {
+    fn new(text: &str, why: String) -> AmountError {
         let text = text.to_owned();
-        NotAmount { text, why }
+        AmountError { text, why }
     }
 }
 
-impl fmt::Display for NotAmount {
+impl fmt::Display for AmountError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{:?} is {}", self.text, self.why)
     }
 }
 
-impl std::error::Error for NotAmount {}
+impl std::error::Error for AmountError {}
 
 struct Kind {
     /// Unit names, and how many of the smallest unit each is.
@@ -104,7 +104,7 @@ const RATE: Kind = Kind {
 ///
 /// # Errors
 /// If `text` is not a duration.
-pub fn duration(text: &str) -> Result<Duration, NotAmount> {
+pub fn duration(text: &str) -> Result<Duration, AmountError> {
     let (number, nanoseconds) = DURATION.split(text, str::eq)?;
     let nanoseconds = DURATION.scaled(text, number, nanoseconds)?;
     let seconds = u64::try_from(nanoseconds / 1_000_000_000).map_err(|_| too_large(text))?;
@@ -115,14 +115,14 @@ pub fn duration(text: &str) -> Result<Duration, NotAmount> {
 ///
 /// # Errors
 /// If `text` is not a duration.
-pub fn duration_or(text: &str, unit: &str) -> Result<Duration, NotAmount> {
+pub fn duration_or(text: &str, unit: &str) -> Result<Duration, AmountError> {
     match text
         .trim_end()
         .ends_with(|last: char| last.is_ascii_digit() || last == '.')
     {
         // The message has the text without the added unit.
         true => duration(&format!("{text}{unit}"))
-            .map_err(|NotAmount { why, .. }| NotAmount::new(text, why)),
+            .map_err(|AmountError { why, .. }| AmountError::new(text, why)),
         false => duration(text),
     }
 }
@@ -131,7 +131,7 @@ pub fn duration_or(text: &str, unit: &str) -> Result<Duration, NotAmount> {
 ///
 /// # Errors
 /// If `text` is not a count.
-pub fn count(text: &str) -> Result<u64, NotAmount> {
+pub fn count(text: &str) -> Result<u64, AmountError> {
     COUNT.whole(text, 1)
 }
 
@@ -139,7 +139,7 @@ pub fn count(text: &str) -> Result<u64, NotAmount> {
 ///
 /// # Errors
 /// If `text` is not a number of bytes.
-pub fn size(text: &str) -> Result<u64, NotAmount> {
+pub fn size(text: &str) -> Result<u64, AmountError> {
     SIZE.whole(text, 1)
 }
 
@@ -147,7 +147,7 @@ pub fn size(text: &str) -> Result<u64, NotAmount> {
 ///
 /// # Errors
 /// If `text` is not a number.
-pub fn number(text: &str) -> Result<f64, NotAmount> {
+pub fn number(text: &str) -> Result<f64, AmountError> {
     NUMBER.real(text)
 }
 
@@ -155,7 +155,7 @@ pub fn number(text: &str) -> Result<f64, NotAmount> {
 ///
 /// # Errors
 /// If `text` is not a percentage.
-pub fn percent(text: &str) -> Result<f64, NotAmount> {
+pub fn percent(text: &str) -> Result<f64, AmountError> {
     SHARE.real(text)
 }
 
@@ -163,7 +163,7 @@ pub fn percent(text: &str) -> Result<f64, NotAmount> {
 ///
 /// # Errors
 /// If `text` is not a percentage, or not a whole number of these units.
-pub fn percent_in(text: &str, parts: u64) -> Result<u64, NotAmount> {
+pub fn percent_in(text: &str, parts: u64) -> Result<u64, AmountError> {
     SHARE.whole(text, parts)
 }
 
@@ -172,7 +172,7 @@ pub fn percent_in(text: &str, parts: u64) -> Result<u64, NotAmount> {
 ///
 /// # Errors
 /// If the period is not a second, a minute or an hour.
-pub fn split_rate(text: &str) -> Result<(&str, Option<u64>), NotAmount> {
+pub fn split_rate(text: &str) -> Result<(&str, Option<u64>), AmountError> {
     let Some((number, unit)) = text.split_once('/') else {
         return Ok((text, None));
     };
@@ -197,7 +197,7 @@ pub struct Rate {
 ///
 /// # Errors
 /// If `text` is not a rate, or has more than six decimal places.
-pub fn rate(text: &str) -> Result<Rate, NotAmount> {
+pub fn rate(text: &str) -> Result<Rate, AmountError> {
     /// Lets a period of hours with these places fit into nanoseconds in `u64`.
     const PLACES_MAX: usize = 6;
     let (written, seconds) = split_rate(text)?;
@@ -230,21 +230,21 @@ fn common_divisor(mut one: u64, mut other: u64) -> u64 {
 ///
 /// # Errors
 /// If `text` is not a rate.
-pub fn per_second(text: &str) -> Result<f64, NotAmount> {
+pub fn per_second(text: &str) -> Result<f64, AmountError> {
     let (number, seconds) = split_rate(text)?;
     let number = NUMBER.real(number).map_err(|_| RATE.refused(text))?;
     Ok(number / seconds.unwrap_or(1) as f64)
 }
 
 impl Kind {
-    fn refused(&self, text: &str) -> NotAmount {
-        NotAmount::new(text, format!("not {}", self.expected))
+    fn refused(&self, text: &str) -> AmountError {
+        AmountError::new(text, format!("not {}", self.expected))
     }
 
     /// The message for an amount with too many decimal places.
-    fn too_fine(&self, text: &str) -> NotAmount {
+    fn too_fine(&self, text: &str) -> AmountError {
         match self.finest {
-            Some(finest) => NotAmount::new(
+            Some(finest) => AmountError::new(
                 text,
                 format!("too fine: expected no amount finer than {finest}"),
             ),
@@ -257,7 +257,7 @@ impl Kind {
         &self,
         text: &'t str,
         is_same: fn(&str, &str) -> bool,
-    ) -> Result<(&'t str, u64), NotAmount> {
+    ) -> Result<(&'t str, u64), AmountError> {
         let text_inner = text.trim();
         let is_number = |letter: char| letter.is_ascii_digit() || letter == '.';
         let unit = text_inner.trim_start_matches(is_number);
@@ -272,7 +272,7 @@ impl Kind {
     }
 
     /// The amount in smallest units, times `parts`.
-    fn whole(&self, text: &str, parts: u64) -> Result<u64, NotAmount> {
+    fn whole(&self, text: &str, parts: u64) -> Result<u64, AmountError> {
         let (number, factor) = self.split(text, str::eq_ignore_ascii_case)?;
         let whole = self.scaled(text, number, factor * parts)?;
         // Callers use `u64::MAX` as "no limit".
@@ -280,7 +280,7 @@ impl Kind {
         whole.ok_or_else(|| too_large(text))
     }
 
-    fn real(&self, text: &str) -> Result<f64, NotAmount> {
+    fn real(&self, text: &str) -> Result<f64, AmountError> {
         let (number, factor) = self.split(text, str::eq_ignore_ascii_case)?;
         let number: f64 = number.parse().map_err(|_| self.refused(text))?;
         let number = number * factor as f64;
@@ -292,7 +292,7 @@ impl Kind {
     }
 
     /// `number` times `factor`, without rounding.
-    fn scaled(&self, text: &str, number: &str, factor: u64) -> Result<u128, NotAmount> {
+    fn scaled(&self, text: &str, number: &str, factor: u64) -> Result<u128, AmountError> {
         // More decimal places are refused, so that a power of ten times a factor fits into u128.
         const PLACES_MAX: usize = 15;
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -318,8 +318,8 @@ impl Kind {
     }
 }
 
-fn too_large(text: &str) -> NotAmount {
-    NotAmount::new(text, "too large".to_owned())
+fn too_large(text: &str) -> AmountError {
+    AmountError::new(text, "too large".to_owned())
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub fn join<T>(parts: &[T]) -> impl Iterator<Item = &[T]> {
 /// Effective sample size: the number of independent requests that would give the same confidence in the share at or
 /// below a value, and the degrees of freedom of that estimate. It never exceeds the number of requests. `None` with
 /// fewer than [`BLOCKS_MIN`] non-empty blocks, or if all requests are on one side of the value.
-pub fn effective_count(blocks: &[Block]) -> Option<Effective> {
+pub fn effective_count(blocks: &[Block]) -> Option<EffectiveSampleSize> {
     let used = blocks.iter().filter(|block| block.count > 0);
     let blocks: Vec<Block> = used.copied().collect();
     if blocks.len() < BLOCKS_MIN {
@@ -60,7 +60,7 @@ pub fn effective_count(blocks: &[Block]) -> Option<Effective> {
         .map(|block| (block.below as f64 - share * block.count as f64).powi(2))
         .sum();
     let variance = number / (number - 1.0) * squares / (count as f64).powi(2);
-    Some(Effective {
+    Some(EffectiveSampleSize {
         count: (chance / variance).min(count as f64),
         degrees: blocks.len() as u32 - 1,
     })
@@ -68,14 +68,14 @@ pub fn effective_count(blocks: &[Block]) -> Option<Effective> {
 
 /// Effective sample size; see [`effective_count`].
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Effective {
+pub struct EffectiveSampleSize {
     /// Number of independent requests with the same confidence.
     pub count: f64,
     /// Degrees of freedom of the estimate.
     pub degrees: u32,
 }
 
-impl Effective {
+impl EffectiveSampleSize {
     /// Interval that contains, with `confidence` (between 0 and 1), the share of requests at or below the true
     /// percentile. `percentile` is above 0 and below 100.
     pub fn shares(self, percentile: f64, confidence: f64) -> (f64, f64) {

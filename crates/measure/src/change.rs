@@ -61,7 +61,7 @@ pub fn changes(values: &[f64], confidence: f64) -> Vec<Change> {
         let Some(split) = best_of(&logs, &segments) else {
             break;
         };
-        let share = share_by_chance(&logs, &segments, split.apart, confidence, &mut random);
+        let share = share_by_chance(&logs, &segments, split.distance, confidence, &mut random);
         if share > 1.0 - confidence {
             break;
         }
@@ -110,7 +110,7 @@ fn segments(length: usize, found: &[(usize, f64)]) -> Vec<Range<usize>> {
 struct Split {
     at: usize,
     /// Energy distance of both sides.
-    apart: f64,
+    distance: f64,
 }
 
 /// The candidate with the largest distance in all `segments`.
@@ -120,7 +120,7 @@ fn best_of(logs: &[f64], segments: &[Range<usize>]) -> Option<Split> {
         split.at += segment.start;
         Some(split)
     });
-    splits.max_by(|one, other| one.apart.total_cmp(&other.apart))
+    splits.max_by(|one, other| one.distance.total_cmp(&other.distance))
 }
 
 /// The position in `logs` whose sides differ most. The side after it may end early, so that a change that was reverted
@@ -136,10 +136,16 @@ fn best(logs: &[f64]) -> Option<Split> {
     splits
         .map(|(at, end)| Split {
             at,
-            apart: distances.apart(at, end),
+            distance: distances.apart(at, end),
         })
         // The first of equal candidates; `max_by` would return the last.
-        .reduce(|one, other| if other.apart > one.apart { other } else { one })
+        .reduce(|one, other| {
+            if other.distance > one.distance {
+                other
+            } else {
+                one
+            }
+        })
 }
 
 /// Prefix sums of distances between figures: the sum for any two parts takes constant time.
@@ -201,7 +207,7 @@ fn share_by_chance(
         for segment in segments {
             random.shuffle(&mut shuffled[segment.clone()]);
         }
-        let by_chance = best_of(&shuffled, segments).map_or(0.0, |split| split.apart);
+        let by_chance = best_of(&shuffled, segments).map_or(0.0, |split| split.distance);
         // Tolerates rounding, which depends on the order of summation.
         if by_chance >= apart * (1.0 - 1e-9) {
             as_far += 1.0;

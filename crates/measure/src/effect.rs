@@ -60,7 +60,7 @@ pub enum Method {
 
 impl Method {
     /// Name of the test and its assumptions.
-    pub fn says(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             Method::RankSum => "Mann-Whitney, exact; assumes equal spread on both sides",
             Method::RankSumNormal => {

@@ -7,7 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod amount;
-pub mod nearest;
+pub mod suggestion;
 
 pub mod blocks;
 pub mod hdr_log;

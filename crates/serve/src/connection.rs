@@ -127,17 +127,17 @@ impl Connection {
                 NextStep::Forward(forward) => {
                     // A separate statement, so that the state of the exchange is freed before its tunnel starts.
                     let core = self.worker().core.clone();
-                    core.works_as(SERVER);
+                    core.set_work(SERVER);
                     let tunnel = core
                         .in_block(forward::exchange(forward, self.downstream()))
                         .await?;
                     if let Some(tunnel) = tunnel {
-                        core.works_as(TUNNEL);
+                        core.set_work(TUNNEL);
                         self.set_stage(ConnectionState::Tunnel);
                         let ended = tunnel.run(&mut self.side, &mut self.exchange);
                         return Box::pin(ended).await.map(|()| NextProtocol::Nothing);
                     }
-                    core.works_as(CLIENT);
+                    core.set_work(CLIENT);
                     self.exchange
                         .finish(RequestEnd::Complete, self.side.output.written());
                 }

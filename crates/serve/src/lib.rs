@@ -81,7 +81,7 @@ pub use observe::trace::spans::SpansView;
 pub use observe::traffic::TrafficView;
 pub use observe::work::{ProfileView, WAIT_NAME};
 pub use onrush_load_targets::DatagramView;
-pub use onrush_tls::Failure as HandshakeFailure;
+pub use onrush_tls::HandshakeFailure;
 pub use proxy::endpoints::AdminState;
 pub use proxy::group::views::{GroupView, ServerState, ServerView};
 pub use server::confinement::{DeniedPaths, UsedPaths, used};

@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak, mpsc};
 use std::time::Duration;
 
-use onrush_config::plan::{Listen, Protocol};
+use onrush_config::plan::{Listener, Protocol};
 use onrush_engine::{Address, Choice, Claim, Core, Cores, Handle, Memory, Promise};
 use onrush_tls::Watch;
 
@@ -226,7 +226,7 @@ impl Server {
         let listening = self.resources.plan.listen.iter().zip(&self.holds);
         let listening =
             listening.filter_map(|(listen, hold)| Some((listen, hold.streams.as_ref()?)));
-        let handed = |(listen, claim): (&Listen, &Arc<Claim>)| {
+        let handed = |(listen, claim): (&Listener, &Arc<Claim>)| {
             Ok(HandedAddress {
                 written: listen.address.to_string(),
                 address: claim.address().clone(),
@@ -253,7 +253,7 @@ impl Server {
     pub fn hand_over(&self, taken: &[usize]) {
         let claims = taken.iter();
         let claims = claims.filter_map(|&place| streams(&self.holds).nth(place));
-        claims.for_each(|claim| claim.hand_over());
+        claims.for_each(|claim| claim.release_to_other_process());
     }
 
     /// An inspector of the running server, for any thread.

@@ -129,7 +129,7 @@ impl Site {
                     group.retirement.run_until_retired(task).await
                 });
             };
-            if group.plan.connections_ready > 0 {
+            if group.plan.preconnect > 0 {
                 start(
                     UPKEEP,
                     Box::pin(Rc::clone(group).keep_ready(Rc::clone(worker))),

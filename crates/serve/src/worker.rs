@@ -146,7 +146,7 @@ impl Worker {
         let flows = self.keeper().map_or(0, |keeper| keeper.free_spare());
         let requests = self.spare_kept.clear() + self.spare_parked.clear();
         self.live.drop_unused();
-        let count = flows + requests + self.core.drop_spare();
+        let count = flows + requests + self.core.free_spare_memory();
         Memory::return_free();
         count
     }

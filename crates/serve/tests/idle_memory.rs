@@ -176,7 +176,7 @@ fn is_stream_ended(mut frames: &[u8]) -> bool {
 
 #[test]
 fn idle_connection_memory_within_limit() {
-    CountedMemory::leave_this_thread_out();
+    CountedMemory::exclude_this_thread();
     let behind = agreeing();
     for io in [Io::Epoll, Io::IoUring] {
         if let Err(reason) = choose(io) {
@@ -237,7 +237,7 @@ fn agreeing() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
-        CountedMemory::leave_this_thread_out();
+        CountedMemory::exclude_this_thread();
         let mut kept = Vec::new();
         for stream in listener.incoming() {
             let mut stream = stream.expect("descriptors are left");

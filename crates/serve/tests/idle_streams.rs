@@ -66,11 +66,11 @@ impl Behind {
         let requests = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&requests);
         thread::spawn(move || {
-            CountedMemory::leave_this_thread_out();
+            CountedMemory::exclude_this_thread();
             for stream in listener.incoming().flatten() {
                 let count = Arc::clone(&count);
                 thread::spawn(move || {
-                    CountedMemory::leave_this_thread_out();
+                    CountedMemory::exclude_this_thread();
                     hear(stream, does, &count);
                 });
             }
@@ -270,7 +270,7 @@ fn resident() -> usize {
 }
 
 fn each_costs_at_most(does: Does, bytes_max: usize) {
-    CountedMemory::leave_this_thread_out();
+    CountedMemory::exclude_this_thread();
     for io in [Io::Epoll, Io::IoUring] {
         if let Err(reason) = choose(io) {
             eprintln!("{io:?} is skipped: {reason}");

@@ -16,14 +16,14 @@ use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
 use crate::acceptor::client_names::{ClientNames, NamedClients, VerifierByName};
-use crate::acceptor::clients::{Clients, Trusted};
+use crate::acceptor::clients::{Clients, TrustFiles};
 use crate::acceptor::resolver::Resolver;
 use crate::acceptor::ticketer::Ticketer;
 use crate::certificate::names::{Misdirected, Names};
 use crate::certificate::stamps::Stamps;
 use crate::certificate::{self, Identity};
 use crate::error::{Problem, Subject};
-use crate::key_log::Listener;
+use crate::key_log::SecretListener;
 use crate::limits::{EARLY_DATA_BYTES_MAX, TICKETS};
 
 /// Versions and cipher suites, named as in Mozilla's recommendations.
@@ -82,7 +82,7 @@ pub struct Acceptor {
 struct LoadedConfig {
     config: Arc<ServerConfig>,
     /// Authorities and revocation lists of each rule for clients.
-    trusted: Vec<Trusted>,
+    trusted: Vec<TrustFiles>,
 }
 
 impl Acceptor {
@@ -194,7 +194,7 @@ fn build(
     config.ignore_client_order = true;
     // This crate has its own record layer after the handshake.
     config.enable_secret_extraction = true;
-    config.key_log = Arc::new(Listener);
+    config.key_log = Arc::new(SecretListener);
     Ok(LoadedConfig {
         config: Arc::new(config),
         trusted,
@@ -202,7 +202,7 @@ fn build(
 }
 
 /// Verifier of client certificates, and the contents of the files of each rule.
-type Verified = (Arc<dyn ClientCertVerifier>, Vec<Trusted>);
+type Verified = (Arc<dyn ClientCertVerifier>, Vec<TrustFiles>);
 
 fn verifier(
     setup: &ServerSetup,
@@ -232,7 +232,7 @@ fn verifier(
 
 /// Returns the keys of tickets: the previous ones, as long as the same clients are trusted.
 fn ticketer(
-    trusted: &[Trusted],
+    trusted: &[TrustFiles],
     before: Option<&LoadedConfig>,
 ) -> Result<Arc<dyn ProducesTickets>, Problem> {
     match before {

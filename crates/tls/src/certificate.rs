@@ -24,8 +24,8 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
-use crate::certificate::pem::Wanted;
-use crate::certificate::staple::{NoStaple, Staple};
+use crate::certificate::pem::ExpectedContent;
+use crate::certificate::staple::{Staple, StapleError};
 use crate::error::{Problem, Subject, both};
 use crate::limits::{PEM_BYTES_MAX, SELF_SIGNED_DAYS};
 
@@ -88,7 +88,7 @@ pub(crate) fn load(
             let message = format!("the certificate cannot be parsed: {error}");
             vec![in_certificate(message)]
         })?;
-    if let Some(message) = pem::why_not_version(parsed.version().0) {
+    if let Some(message) = pem::explain_version(parsed.version().0) {
         return Err(vec![in_certificate(message)]);
     }
     let names = names(&parsed);
@@ -165,8 +165,8 @@ fn staple(
     };
     match staple::read(file, certificate) {
         Ok(staple) => Ok(Some(staple)),
-        Err(NoStaple::Wrong(why)) => Err(vec![of_file(why)]),
-        Err(NoStaple::Unusable(why)) => {
+        Err(StapleError::Wrong(why)) => Err(vec![of_file(why)]),
+        Err(StapleError::Unusable(why)) => {
             warnings.push(of_file(format!(
                 "{why}; the certificate is sent without it"
             )));
@@ -224,14 +224,14 @@ pub(crate) fn chain(
             let said = error.to_string();
             trouble(pem::explain_content(
                 &text,
-                Wanted::Certificate,
+                ExpectedContent::Certificate,
                 Some(&said),
             ))
         })?;
     if chain.is_empty() {
         return Err(trouble(pem::explain_content(
             &text,
-            Wanted::Certificate,
+            ExpectedContent::Certificate,
             None,
         )));
     }
@@ -251,14 +251,18 @@ fn private_key(file: &Path, index: usize) -> Result<PrivateKeyDer<'static>, Prob
             NoItemsFound => None,
             error => Some(error.to_string()),
         };
-        trouble(pem::explain_content(&text, Wanted::Key, said.as_deref()))
+        trouble(pem::explain_content(
+            &text,
+            ExpectedContent::Key,
+            said.as_deref(),
+        ))
     })
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {
     let text = onrush_file::read(file, PEM_BYTES_MAX)
         .map_err(|error| format!("it cannot be read: {error}"))?;
-    match pem::why_not_marked(&text) {
+    match pem::explain_byte_order_mark(&text) {
         Some(said) => Err(said.into()),
         None => Ok(text),
     }

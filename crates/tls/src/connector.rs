@@ -21,7 +21,7 @@ use crate::certificate;
 use crate::certificate::stamps::Stamps;
 use crate::cipher::Cipher;
 use crate::error::{HandshakeError, Problem, Subject, both};
-use crate::key_log::Listener;
+use crate::key_log::SecretListener;
 use crate::limits::SESSIONS_MAX;
 use crate::version::Version;
 
@@ -293,7 +293,7 @@ fn build(
     config.enable_early_data = false;
     // This crate has its own record layer after the handshake.
     config.enable_secret_extraction = true;
-    config.key_log = Arc::new(Listener);
+    config.key_log = Arc::new(SecretListener);
     Ok(config)
 }
 

@@ -7,7 +7,7 @@ use crate::error::HandshakeError;
 
 /// Kind of a failed handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Failure {
+pub enum HandshakeFailure {
     /// The peer left, or the connection failed.
     Disconnected,
     /// Timeout.
@@ -28,51 +28,53 @@ pub enum Failure {
     Malformed,
 }
 
-impl Failure {
+impl HandshakeFailure {
     /// All kinds, in the order of declaration.
-    pub const ALL: [Failure; 9] = [
-        Failure::Disconnected,
-        Failure::TimedOut,
-        Failure::PlainHttp,
-        Failure::Version,
-        Failure::Cipher,
-        Failure::Protocol,
-        Failure::Certificate,
-        Failure::Refused,
-        Failure::Malformed,
+    pub const ALL: [HandshakeFailure; 9] = [
+        HandshakeFailure::Disconnected,
+        HandshakeFailure::TimedOut,
+        HandshakeFailure::PlainHttp,
+        HandshakeFailure::Version,
+        HandshakeFailure::Cipher,
+        HandshakeFailure::Protocol,
+        HandshakeFailure::Certificate,
+        HandshakeFailure::Refused,
+        HandshakeFailure::Malformed,
     ];
 
     /// Name for counters and logs.
     pub fn name(self) -> &'static str {
         match self {
-            Failure::Disconnected => "left",
-            Failure::TimedOut => "timeout",
-            Failure::PlainHttp => "plain HTTP",
-            Failure::Version => "version",
-            Failure::Cipher => "cipher",
-            Failure::Protocol => "protocol",
-            Failure::Certificate => "certificate",
-            Failure::Refused => "refused",
-            Failure::Malformed => "malformed",
+            HandshakeFailure::Disconnected => "left",
+            HandshakeFailure::TimedOut => "timeout",
+            HandshakeFailure::PlainHttp => "plain HTTP",
+            HandshakeFailure::Version => "version",
+            HandshakeFailure::Cipher => "cipher",
+            HandshakeFailure::Protocol => "protocol",
+            HandshakeFailure::Certificate => "certificate",
+            HandshakeFailure::Refused => "refused",
+            HandshakeFailure::Malformed => "malformed",
         }
     }
 }
 
 impl HandshakeError {
     /// Returns the kind of the error.
-    pub fn failure(&self) -> Failure {
+    pub fn failure(&self) -> HandshakeFailure {
         match self {
-            HandshakeError::Connection(error) if error.kind == Kind::TimedOut => Failure::TimedOut,
-            HandshakeError::Connection(_) | HandshakeError::Ended => Failure::Disconnected,
-            HandshakeError::PlainHttp => Failure::PlainHttp,
-            HandshakeError::Certificate(_) => Failure::Certificate,
-            HandshakeError::TooLong | HandshakeError::Name(_) => Failure::Malformed,
+            HandshakeError::Connection(error) if error.kind == Kind::TimedOut => {
+                HandshakeFailure::TimedOut
+            }
+            HandshakeError::Connection(_) | HandshakeError::Ended => HandshakeFailure::Disconnected,
+            HandshakeError::PlainHttp => HandshakeFailure::PlainHttp,
+            HandshakeError::Certificate(_) => HandshakeFailure::Certificate,
+            HandshakeError::TooLong | HandshakeError::Name(_) => HandshakeFailure::Malformed,
             HandshakeError::Tls(error) => of_tls(error),
         }
     }
 }
 
-fn of_tls(error: &rustls::Error) -> Failure {
+fn of_tls(error: &rustls::Error) -> HandshakeFailure {
     match error {
         rustls::Error::PeerIncompatible(
             PeerIncompatible::Tls12NotOffered
@@ -81,17 +83,19 @@ fn of_tls(error: &rustls::Error) -> Failure {
             | PeerIncompatible::ServerDoesNotSupportTls12Or13
             | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
         )
-        | rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => Failure::Version,
-        rustls::Error::PeerIncompatible(_) => Failure::Cipher,
+        | rustls::Error::AlertReceived(AlertDescription::ProtocolVersion) => {
+            HandshakeFailure::Version
+        }
+        rustls::Error::PeerIncompatible(_) => HandshakeFailure::Cipher,
         rustls::Error::NoApplicationProtocol
         | rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) => {
-            Failure::Protocol
+            HandshakeFailure::Protocol
         }
         rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
-            Failure::Certificate
+            HandshakeFailure::Certificate
         }
-        rustls::Error::AlertReceived(_) => Failure::Refused,
-        _ => Failure::Malformed,
+        rustls::Error::AlertReceived(_) => HandshakeFailure::Refused,
+        _ => HandshakeFailure::Malformed,
     }
 }
 
@@ -102,7 +106,7 @@ mod tests {
 
     #[test]
     fn kinds_are_in_counter_order() {
-        for (place, failure) in Failure::ALL.into_iter().enumerate() {
+        for (place, failure) in HandshakeFailure::ALL.into_iter().enumerate() {
             assert_eq!(failure as usize, place, "{failure:?}");
         }
     }
@@ -112,27 +116,33 @@ mod tests {
         let connection = |kind| HandshakeError::Connection(Error::new(Op::Recv, kind));
         let tls = HandshakeError::Tls;
         for (error, failure) in [
-            (connection(Kind::TimedOut), Failure::TimedOut),
-            (connection(Kind::Truncated), Failure::Disconnected),
-            (HandshakeError::Ended, Failure::Disconnected),
+            (connection(Kind::TimedOut), HandshakeFailure::TimedOut),
+            (connection(Kind::Truncated), HandshakeFailure::Disconnected),
+            (HandshakeError::Ended, HandshakeFailure::Disconnected),
             (
                 tls(PeerIncompatible::Tls12NotOfferedOrEnabled.into()),
-                Failure::Version,
+                HandshakeFailure::Version,
             ),
             (
                 tls(PeerIncompatible::NoCipherSuitesInCommon.into()),
-                Failure::Cipher,
+                HandshakeFailure::Cipher,
             ),
             (
                 tls(rustls::Error::AlertReceived(AlertDescription::UnknownCA)),
-                Failure::Refused,
+                HandshakeFailure::Refused,
             ),
-            (tls(rustls::Error::NoApplicationProtocol), Failure::Protocol),
+            (
+                tls(rustls::Error::NoApplicationProtocol),
+                HandshakeFailure::Protocol,
+            ),
             (
                 tls(rustls::Error::NoCertificatesPresented),
-                Failure::Certificate,
+                HandshakeFailure::Certificate,
             ),
-            (tls(rustls::Error::DecryptError), Failure::Malformed),
+            (
+                tls(rustls::Error::DecryptError),
+                HandshakeFailure::Malformed,
+            ),
         ] {
             assert_eq!(error.failure(), failure, "{error}");
         }

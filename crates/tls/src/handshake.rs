@@ -99,7 +99,7 @@ async fn run_handshake(
             }
         }
     }
-    if side.has_last_word() {
+    if side.must_flush_last_flight() {
         outbox.flush().await?;
     } else {
         outbox.queue();

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::mem;
 
-use crate::certificate::names::Served;
+use crate::certificate::names::ServedCertificate;
 use crate::secret::HandshakeSecrets;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -12,7 +12,7 @@ pub(crate) struct HandshakeFacts {
     /// Name requested by the client, once its hello has been read.
     pub(crate) name: Option<Box<str>>,
     /// Certificate sent to the client, if requests are checked against it.
-    pub(crate) served: Option<Served>,
+    pub(crate) served: Option<ServedCertificate>,
     pub(crate) has_hello: bool,
     /// Unix time at which the session ends, with the client's certificate or the resumed session; `None` without a
     /// limit.

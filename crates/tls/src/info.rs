@@ -3,7 +3,7 @@
 use rustls::{CommonState, HandshakeKind, ProtocolVersion};
 
 use crate::certificate;
-use crate::certificate::names::Served;
+use crate::certificate::names::ServedCertificate;
 use crate::cipher;
 use crate::version::Version;
 
@@ -22,13 +22,13 @@ pub struct Info {
     pub protocol: Option<Box<[u8]>>,
     /// Subject of the client's verified certificate; `None` on the client's side.
     pub client: Option<Box<str>>,
-    served: Option<Served>,
+    served: Option<ServedCertificate>,
 }
 
 impl Info {
     pub(crate) fn new(
         state: &CommonState,
-        (name, served): (Option<Box<str>>, Option<Served>),
+        (name, served): (Option<Box<str>>, Option<ServedCertificate>),
         side: Side,
     ) -> Info {
         let version = match state.protocol_version() {

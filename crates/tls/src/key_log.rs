@@ -11,9 +11,9 @@ const OF_SERVER: &str = "SERVER_TRAFFIC_SECRET_0";
 
 /// Notes the traffic secrets of the current handshake.
 #[derive(Debug)]
-pub(crate) struct Listener;
+pub(crate) struct SecretListener;
 
-impl KeyLog for Listener {
+impl KeyLog for SecretListener {
     fn will_log(&self, label: &str) -> bool {
         [OF_CLIENT, OF_SERVER].contains(&label)
     }

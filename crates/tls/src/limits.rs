@@ -65,7 +65,7 @@ pub(crate) const SESSION_AGE_MAX: Duration = Duration::from_secs(24 * 3600);
 pub(crate) const SESSIONS_MAX: usize = 1024;
 
 /// Bits of RSA keys that aws-lc supports.
-pub(crate) const RSA_BITS_TAKEN: RangeInclusive<usize> = 2048..=8192;
+pub(crate) const RSA_BITS_SUPPORTED: RangeInclusive<usize> = 2048..=8192;
 
 /// Characters of a certificate's name in messages: real distinguished names have up to 150.
 pub(crate) const NAME_CHARS_MAX: usize = 200;

@@ -45,7 +45,7 @@ pub(crate) struct Session {
     idle_records: u32,
     /// Renegotiations requested by the peer.
     renegotiations: u8,
-    pub(crate) pending_control: Chores,
+    pub(crate) pending_control: PendingControl,
     /// The peer has sent close_notify.
     pub(crate) is_ended: bool,
     /// We have sent close_notify or a fatal alert.
@@ -59,7 +59,7 @@ pub(crate) struct Session {
 /// Work that the peer has caused, other than data. However often it requests something, it gets one reply, once the
 /// last reply has been sent, or before the data that follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Chores {
+pub(crate) struct PendingControl {
     /// The peer requests a KeyUpdate (RFC 8446 4.6.3).
     pub(crate) key_update: bool,
     /// The peer requests a renegotiation (RFC 5246 7.4.1.2), which is to be refused.
@@ -91,7 +91,7 @@ impl Session {
             key_updates: 0,
             idle_records: 0,
             renegotiations: 0,
-            pending_control: Chores::default(),
+            pending_control: PendingControl::default(),
             is_ended: false,
             is_close_sent: false,
             failed: None,
@@ -118,7 +118,7 @@ impl Session {
                     return Ok(count);
                 }
             }
-            if self.has_had_its_turn() {
+            if self.has_used_turn() {
                 return Ok(count);
             }
             match self.open_next() {
@@ -132,7 +132,7 @@ impl Session {
     }
 
     /// Whether the peer has caused so much work that other tasks come first. There may be more records.
-    pub(crate) fn has_had_its_turn(&self) -> bool {
+    pub(crate) fn has_used_turn(&self) -> bool {
         self.pending_control.schedules >= KEY_SCHEDULES_PER_TURN
     }
 
@@ -286,7 +286,7 @@ impl Session {
                 break;
             }
             if self.owes_reply() {
-                self.answer(core, &mut send)?;
+                self.reply(core, &mut send)?;
             }
             if self.sealer.is_exhausted() {
                 if self.secrets.is_none() {

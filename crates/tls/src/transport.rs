@@ -311,12 +311,12 @@ impl Transport {
 
     /// See [`Stream::place`].
     pub fn place(&self) -> u32 {
-        self.stream.place()
+        self.stream.slot_index()
     }
 
     /// See [`Stream::number`].
     pub fn number(&self) -> u32 {
-        self.stream.number()
+        self.stream.sequence_number()
     }
 
     /// See [`Stream::change_note`].

@@ -16,20 +16,20 @@ use x509_parser::time::ASN1Time;
 use crate::certificate;
 use crate::certificate::pem;
 use crate::handshake_facts;
-use crate::limits::{NAME_CHARS_MAX, NAMES_SHOWN_MAX, RSA_BITS_TAKEN};
+use crate::limits::{NAME_CHARS_MAX, NAMES_SHOWN_MAX, RSA_BITS_SUPPORTED};
 
 /// Verifies clients with `judge`, and notes the end of the session, or the reason for a refusal.
 #[derive(Debug)]
-pub(crate) struct Watchful {
+pub(crate) struct NotingVerifier {
     judge: Arc<dyn ClientCertVerifier>,
     /// Unix times at which revocation lists expire.
     crl_expiries: Vec<u64>,
 }
 
-impl Watchful {
+impl NotingVerifier {
     /// `lists_end` are the Unix times at which revocation lists expire; a session ends at the first of them.
-    pub(crate) fn new(judge: Arc<dyn ClientCertVerifier>, lists_end: Vec<u64>) -> Watchful {
-        Watchful {
+    pub(crate) fn new(judge: Arc<dyn ClientCertVerifier>, lists_end: Vec<u64>) -> NotingVerifier {
+        NotingVerifier {
             judge,
             crl_expiries: lists_end,
         }
@@ -49,7 +49,7 @@ impl Watchful {
     }
 }
 
-impl ClientCertVerifier for Watchful {
+impl ClientCertVerifier for NotingVerifier {
     fn offer_client_auth(&self) -> bool {
         self.judge.offer_client_auth()
     }
@@ -90,7 +90,7 @@ impl ClientCertVerifier for Watchful {
         let verified = self
             .judge
             .verify_tls12_signature(message, certificate, signature);
-        noting_weakness(verified, certificate)
+        note_weak_key(verified, certificate)
     }
 
     fn verify_tls13_signature(
@@ -102,7 +102,7 @@ impl ClientCertVerifier for Watchful {
         let verified = self
             .judge
             .verify_tls13_signature(message, certificate, signature);
-        noting_weakness(verified, certificate)
+        note_weak_key(verified, certificate)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -122,7 +122,7 @@ pub(crate) fn note_refusal(
 }
 
 /// Passes on the verification of a signature; notes a failure by key size, which rustls reports as a bad signature.
-pub(crate) fn noting_weakness(
+pub(crate) fn note_weak_key(
     verified: Result<HandshakeSignatureValid, Error>,
     certificate: &CertificateDer<'_>,
 ) -> Result<HandshakeSignatureValid, Error> {
@@ -142,8 +142,8 @@ fn unsupported_key_size(certificate: &X509Certificate<'_>) -> Option<String> {
         return None;
     };
     let bits = key.key_size();
-    (!RSA_BITS_TAKEN.contains(&bits)).then(|| {
-        let (least, most) = RSA_BITS_TAKEN.into_inner();
+    (!RSA_BITS_SUPPORTED.contains(&bits)).then(|| {
+        let (least, most) = RSA_BITS_SUPPORTED.into_inner();
         format!("has an RSA key of {bits} bits: supported are {least} to {most}")
     })
 }
@@ -161,10 +161,11 @@ fn refusal(
         return format!("the certificate cannot be parsed: {why}");
     };
     let subject = shown_subject(&parsed);
-    if let Some(why) = pem::why_not_version(parsed.version().0) {
+    if let Some(why) = pem::explain_version(parsed.version().0) {
         return format!("{why} (it is the certificate of {subject})");
     }
-    let by_kind = out_of_time(why, &parsed, &subject).or_else(|| revoked(why, &parsed, &subject));
+    let by_kind =
+        validity_message(why, &parsed, &subject).or_else(|| revoked(why, &parsed, &subject));
     by_kind.unwrap_or_else(|| match why {
         CertificateError::UnknownIssuer => format!(
             "the certificate of {subject} is signed by an untrusted authority: {}",
@@ -189,8 +190,8 @@ fn refusal(
         // webpki has no separate error for the size of a key.
         CertificateError::BadSignature => format!(
             "a signature in the certificate chain of {subject} is wrong, or made with an unsupported key: supported are RSA keys of {} to {} bits",
-            RSA_BITS_TAKEN.start(),
-            RSA_BITS_TAKEN.end()
+            RSA_BITS_SUPPORTED.start(),
+            RSA_BITS_SUPPORTED.end()
         ),
         why => format!(
             "the certificate of {subject} is refused: {}",
@@ -200,7 +201,7 @@ fn refusal(
 }
 
 /// Message for a certificate that is not valid now.
-fn out_of_time(
+fn validity_message(
     why: &CertificateError,
     certificate: &X509Certificate<'_>,
     subject: &str,

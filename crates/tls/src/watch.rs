@@ -43,7 +43,7 @@ impl WatchedConfig {
 
 /// Result of a change of files.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Reloaded {
+pub enum ReloadResult {
     /// The files are used for new connections; the warnings are about accepted problems.
     Applied(Vec<Problem>),
     /// The files are invalid. The previous ones stay in force.
@@ -63,7 +63,7 @@ impl Watch {
     /// Watches the files of `watched` and reports each change. Returns `None` if there are no files.
     pub fn start(
         watched: Vec<WatchedConfig>,
-        report: impl Fn(Reloaded) + Send + 'static,
+        report: impl Fn(ReloadResult) + Send + 'static,
     ) -> Option<Watch> {
         let mut looks: Vec<(WatchedConfig, ChangeDetector)> = watched
             .into_iter()
@@ -89,15 +89,15 @@ impl Watch {
                     denied.extend(unseen.map(|(file, _)| file.clone()));
                     if look.has_changed(now) {
                         report(match watched.reload() {
-                            Ok(warnings) => Reloaded::Applied(warnings),
-                            Err(wrong) => Reloaded::Refused(wrong),
+                            Ok(warnings) => ReloadResult::Applied(warnings),
+                            Err(wrong) => ReloadResult::Refused(wrong),
                         });
                     }
                 }
                 if denied != said {
                     said.clone_from(&denied);
                     if !denied.is_empty() {
-                        report(Reloaded::Denied(denied));
+                        report(ReloadResult::Denied(denied));
                     }
                 }
             }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_code_and_signal_are_told_apart() {
+    fn exit_code_and_signal_are_distinguished() {
         for (script, expected) in [
             ("exit 0", End::Passed),
             ("exit 101", End::Failed),

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn package_without_name_in_id_is_called_as_its_directory() {
+    fn package_name_defaults_to_directory() {
         let message = json!({
             "package_id": "path+file:///onrush/xtask#0.1.0",
             "manifest_path": "/onrush/xtask/Cargo.toml",
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_an_old_name_is_an_error() {
+    fn outdated_list_entry_is_error() {
         let test = |name: &str| Test {
             name: name.to_owned(),
             is_slow: false,

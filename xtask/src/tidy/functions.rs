@@ -140,19 +140,19 @@ struct Reader<'tree> {
 
 /// Where the parameters of a function are decided.
 #[derive(Clone, Copy)]
-enum Signed {
+enum SignatureOrigin {
     Here,
     /// By a trait; they are counted there if the trait is ours.
     ByTrait,
 }
 
 impl Reader<'_> {
-    fn add(&mut self, signature: &Signature, body: Option<&Block>, signed: Signed) {
+    fn add(&mut self, signature: &Signature, body: Option<&Block>, signed: SignatureOrigin) {
         let line = signature.fn_token.span.start().line;
         let end = body.map_or(line, |body| body.brace_token.span.close().end().line);
         let booleans = match signed {
-            Signed::Here => signature.inputs.iter().filter_map(boolean).collect(),
-            Signed::ByTrait => Vec::new(),
+            SignatureOrigin::Here => signature.inputs.iter().filter_map(boolean).collect(),
+            SignatureOrigin::ByTrait => Vec::new(),
         };
         self.found.push(Function {
             path: self.path,
@@ -189,7 +189,7 @@ impl<'file> Visit<'file> for Reader<'_> {
 
     fn visit_item_fn(&mut self, function: &'file syn::ItemFn) {
         if !is_for_tests(&function.attrs) {
-            self.add(&function.sig, Some(&function.block), Signed::Here);
+            self.add(&function.sig, Some(&function.block), SignatureOrigin::Here);
             visit::visit_item_fn(self, function);
         }
     }
@@ -199,8 +199,8 @@ impl<'file> Visit<'file> for Reader<'_> {
             return;
         }
         let signed = match item.trait_ {
-            Some(_) => Signed::ByTrait,
-            None => Signed::Here,
+            Some(_) => SignatureOrigin::ByTrait,
+            None => SignatureOrigin::Here,
         };
         for member in &item.items {
             if let syn::ImplItem::Fn(function) = member
@@ -214,7 +214,11 @@ impl<'file> Visit<'file> for Reader<'_> {
 
     fn visit_trait_item_fn(&mut self, function: &'file syn::TraitItemFn) {
         if !is_for_tests(&function.attrs) {
-            self.add(&function.sig, function.default.as_ref(), Signed::Here);
+            self.add(
+                &function.sig,
+                function.default.as_ref(),
+                SignatureOrigin::Here,
+            );
             visit::visit_trait_item_fn(self, function);
         }
     }

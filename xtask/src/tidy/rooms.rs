@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::circles::circles;
+use super::cycles::circles;
 use super::problem::Problem;
 use crate::code;
 use crate::modules::{self, Uses};
@@ -21,16 +21,16 @@ const LOWER: &[(&str, usize, usize)] = &[("engine", 20, 0), ("load", 16, 0), ("s
 
 /// Rooms and lines of a crate.
 #[derive(Debug)]
-struct Plan<'tree> {
+struct CrateRooms<'tree> {
     root: &'tree str,
     entries: usize,
     /// Shipped lines, without comments, blank lines and tests.
     lines: usize,
-    largest: Circle<'tree>,
+    largest: Cycle<'tree>,
 }
 
 #[derive(Debug, Default)]
-struct Circle<'tree> {
+struct Cycle<'tree> {
     rooms: BTreeSet<&'tree str>,
     lines: usize,
 }
@@ -81,18 +81,18 @@ pub(crate) fn figures(tree: &Tree, syntax: &Syntax) -> String {
     out
 }
 
-fn plans<'tree>(tree: &Tree, syntax: &Syntax<'tree>) -> Vec<Plan<'tree>> {
+fn plans<'tree>(tree: &Tree, syntax: &Syntax<'tree>) -> Vec<CrateRooms<'tree>> {
     let plan = |root: &'tree str| {
         let uses = modules::uses(root, syntax);
         let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
         for file in uses.keys() {
             *lines.entry(room(file)).or_default() += code_lines(tree, file);
         }
-        let found = circles(&by_room(&uses)).into_iter().map(|rooms| Circle {
+        let found = circles(&by_room(&uses)).into_iter().map(|rooms| Cycle {
             lines: rooms.iter().map(|room| lines[room]).sum(),
             rooms,
         });
-        Plan {
+        CrateRooms {
             root,
             entries: entries(root, tree),
             lines: lines.values().sum(),

@@ -10,14 +10,14 @@ const EMPTY_NAMES: [&str; 7] = [
 ];
 
 /// Markers of unfinished work. In two parts, so that this file does not match.
-const LOOSE_ENDS: [&str; 3] = [
+const LEFTOVER_MARKERS: [&str; 3] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
     concat!("XX", "X"),
 ];
 
 /// Code that must not be committed.
-const LOOSE_CODE: [&str; 3] = ["dbg!(", "todo!(", "unimplemented!("];
+const LEFTOVER_CODE: [&str; 3] = ["dbg!(", "todo!(", "unimplemented!("];
 
 const READS_TIME: [&str; 4] = [
     "Instant::now",
@@ -117,13 +117,13 @@ impl Source<'_> {
     }
 
     fn check_loose_ends(&self, problems: &mut Vec<Problem>) {
-        for word in LOOSE_ENDS {
+        for word in LEFTOVER_MARKERS {
             let lines = lines_with(self.text, word);
             problems.extend(
                 lines.map(|line| self.problem(line, format!("{word}: do it, or open an issue"))),
             );
         }
-        for word in LOOSE_CODE {
+        for word in LEFTOVER_CODE {
             let lines = lines_with(&self.code, word);
             problems.extend(lines.map(|line| self.problem(line, format!("{word}…): remove it"))));
         }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn leftovers_are_problems_even_in_comments() {
-        let [first, second, _] = LOOSE_ENDS;
+        let [first, second, _] = LEFTOVER_MARKERS;
         check(
             "tests/a.rs",
             &format!("// {first}"),

@@ -19,7 +19,7 @@ impl Format {
     }
 
     /// The first format with the highest weight. Without an acceptable one it is text, because a person may be reading.
-    pub(super) fn wanted(accept: &str) -> Format {
+    pub(super) fn negotiate(accept: &str) -> Format {
         let mut best = (Format::Text, 0);
         for range in accept.split(',') {
             let mut words = range.split(';').map(str::trim);
@@ -49,7 +49,7 @@ impl Format {
                 "text/*" | "*/*" => Format::Text,
                 _ => continue,
             };
-            let weight = parameter("q").map_or(Some(1000), thousandths).unwrap_or(0);
+            let weight = parameter("q").map_or(Some(1000), parse_qvalue).unwrap_or(0);
             if weight > best.1 {
                 best = (format, weight);
             }
@@ -59,7 +59,7 @@ impl Format {
 }
 
 /// Parses a weight from 0 to 1, in thousandths.
-fn thousandths(text: &str) -> Option<u32> {
+fn parse_qvalue(text: &str) -> Option<u32> {
     let weight: f64 = text.parse().ok()?;
     (0.0..=1.0)
         .contains(&weight)
@@ -92,7 +92,7 @@ mod tests {
             ("application/openmetrics-text;q=nonsense".into(), Format::Text),
             ("text/html,application/xml;q=0.9,*/*;q=0.8".into(), Format::Text),
         ] {
-            assert_eq!(Format::wanted(&accept), format, "{accept}");
+            assert_eq!(Format::negotiate(&accept), format, "{accept}");
         }
     }
 }

@@ -55,12 +55,12 @@ pub(super) struct Family<'v> {
 pub(super) struct Families<'v>(Vec<Family<'v>>);
 
 /// A single value without additional labels.
-pub(super) fn one<'v>(number: impl Into<Number>) -> Values<'v> {
+pub(super) fn single<'v>(number: impl Into<Number>) -> Values<'v> {
     vec![(Vec::new(), Value::Number(number.into().0))]
 }
 
 /// One value for each value of an additional label.
-pub(super) fn by<'v, N: Into<Number>>(
+pub(super) fn labelled<'v, N: Into<Number>>(
     label: &'static str,
     values: impl IntoIterator<Item = (&'static str, N)>,
 ) -> Values<'v> {

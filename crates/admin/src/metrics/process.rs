@@ -3,13 +3,13 @@
 use onrush_serve::SpansView;
 
 use super::family::Kind::{Counter, Gauge};
-use super::family::{Row, Value, by, one};
-use crate::desk::readiness::Phase;
-use crate::desk::setup::Facts;
-use crate::views::Views;
+use super::family::{Row, Value, labelled, single};
+use crate::context::readiness::Phase;
+use crate::context::setup::ProcessInfo;
+use crate::views::CoreViews;
 
 pub(super) struct Process {
-    facts: Facts,
+    facts: ProcessInfo,
     phase: Phase,
     generation: u64,
     silent: u64,
@@ -17,13 +17,13 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn new(views: &Views, facts: &Facts, phase: Phase) -> Self {
+    pub(super) fn new(views: &CoreViews, facts: &ProcessInfo, phase: Phase) -> Self {
         let generations = views.cores.iter().map(|view| view.generation);
         Self {
             facts: facts.clone(),
             phase,
             generation: generations.max().unwrap_or(0),
-            silent: views.silent.len() as u64,
+            silent: views.unresponsive.len() as u64,
             spans: views.spans,
         }
     }
@@ -49,36 +49,36 @@ pub(super) const PROCESS: [Row<Process>; 7] = [
         name: "start_time_seconds",
         kind: Gauge,
         help: "Start time of the process in seconds since the Unix epoch.",
-        read: |process| one(process.facts.started.as_secs()),
+        read: |process| single(process.facts.started.as_secs()),
     },
     Row {
         name: "config_generation",
         kind: Gauge,
         help: "Generation of the configuration in force; 1 is the configuration of the start.",
-        read: |process| one(process.generation),
+        read: |process| single(process.generation),
     },
     Row {
         name: "ready",
         kind: Gauge,
         help: "1 if the server accepts new clients, 0 if it drains or stops.",
-        read: |process| one(process.phase == Phase::Ready),
+        read: |process| single(process.phase == Phase::Ready),
     },
     Row {
         name: "cores_silent",
         kind: Gauge,
         help: "Cores that did not answer in time; all other metrics are without them.",
-        read: |process| one(process.silent),
+        read: |process| single(process.silent),
     },
     Row {
         name: "spans_exported_total",
         kind: Counter,
         help: "Trace spans accepted by the collector.",
-        read: |process| one(process.spans.exported),
+        read: |process| single(process.spans.exported),
     },
     Row {
         name: "spans_lost_total",
         kind: Counter,
         help: "Trace spans lost, by reason.",
-        read: |process| by("reason", process.spans.lost),
+        read: |process| labelled("reason", process.spans.lost),
     },
 ];

@@ -6,14 +6,14 @@ use onrush_serve::{
 };
 
 use super::family::Kind::{Counter, Gauge, Histogram};
-use super::family::{Buckets, Row, Value, Values, by, durations, one};
+use super::family::{Buckets, Row, Value, Values, durations, labelled, single};
 
 pub(super) const CORE: [Row<CoreView>; 20] = [
     Row {
         name: "core_cpu_seconds_total",
         kind: Counter,
         help: "CPU time of the core's thread.",
-        read: |core| one(core.time.ran.as_secs_f64()),
+        read: |core| single(core.time.ran.as_secs_f64()),
     },
     Row {
         name: "core_run_queue_seconds_total",
@@ -22,44 +22,47 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
         read: |core| {
             core.time
                 .waited
-                .map_or(vec![], |time| one(time.as_secs_f64()))
+                .map_or(vec![], |time| single(time.as_secs_f64()))
         },
     },
     Row {
         name: "core_had_work_seconds_total",
         kind: Counter,
         help: "Time during which a busy-polling core had work; its thread uses its CPU all the time.",
-        read: |core| core.had_work.map_or(vec![], |time| one(time.as_secs_f64())),
+        read: |core| {
+            core.had_work
+                .map_or(vec![], |time| single(time.as_secs_f64()))
+        },
     },
     Row {
         name: "core_runs_total",
         kind: Counter,
         help: "Times that the core's thread was scheduled; divide core_run_queue_seconds_total by it for the mean run-queue latency.",
-        read: |core| core.time.runs.map_or(vec![], one),
+        read: |core| core.time.runs.map_or(vec![], single),
     },
     Row {
         name: "core_busy_max_seconds",
         kind: Gauge,
         help: "Longest time since the start between two polls of the kernel by the core.",
-        read: |core| one(core.busy_max.as_secs_f64()),
+        read: |core| single(core.busy_max.as_secs_f64()),
     },
     Row {
         name: "connections_open",
         kind: Gauge,
         help: "Open client connections, without those in a TLS handshake.",
-        read: |core| one(core.connections),
+        read: |core| single(core.connections),
     },
     Row {
         name: "connections_total",
         kind: Counter,
         help: "Client connections accepted.",
-        read: |core| one(core.totals.connections),
+        read: |core| single(core.totals.connections),
     },
     Row {
         name: "connections_refused_total",
         kind: Counter,
         help: "Client connections closed at once because the limit of connections was reached.",
-        read: |core| one(core.totals.connections_refused),
+        read: |core| single(core.totals.connections_refused),
     },
     Row {
         name: "tls_handshakes_total",
@@ -82,7 +85,7 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
             let reasons = HandshakeFailure::ALL
                 .into_iter()
                 .map(HandshakeFailure::name);
-            by("reason", reasons.zip(core.handshakes.failed))
+            labelled("reason", reasons.zip(core.handshakes.failed))
         },
     },
     Row {
@@ -91,7 +94,7 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
         help: "Requests selected for copying to another group, by the outcome of the copy.",
         read: |core| {
             let outcomes = MirrorOutcome::ALL.into_iter().map(MirrorOutcome::name);
-            by("outcome", outcomes.zip(core.totals.mirrored))
+            labelled("outcome", outcomes.zip(core.totals.mirrored))
         },
     },
     Row {
@@ -100,20 +103,20 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
         help: "Forwarded messages whose trailers were dropped because the recipient's message was not chunked.",
         read: |core| {
             let messages = Message::ALL.into_iter().map(Message::name);
-            by("message", messages.zip(core.totals.trailers_dropped))
+            labelled("message", messages.zip(core.totals.trailers_dropped))
         },
     },
     Row {
         name: "http2_connections_cut_total",
         kind: Counter,
         help: "HTTP/2 connections closed because of abuse, malformed frames or timeouts of the client, by reason.",
-        read: |core| by("reason", core.cuts.reasons()),
+        read: |core| labelled("reason", core.cuts.reasons()),
     },
     Row {
         name: "requests_in_flight",
         kind: Gauge,
         help: "Requests whose head was received and that have not ended.",
-        read: |core| one(core.in_flight),
+        read: |core| single(core.in_flight),
     },
     Row {
         name: "requests_under_way",
@@ -121,38 +124,38 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
         help: "Requests in flight and tunnels that take more than one turn of the event loop, by state.",
         read: |core| {
             let stages = Stage::ALL.into_iter().map(Stage::name);
-            by("state", stages.zip(core.stages))
+            labelled("state", stages.zip(core.stages))
         },
     },
     Row {
         name: "requests_refused_total",
         kind: Counter,
         help: "Invalid requests that were refused.",
-        read: |core| one(core.totals.refused),
+        read: |core| single(core.totals.refused),
     },
     Row {
         name: "tunnels_total",
         kind: Counter,
         help: "Connections that became tunnels.",
-        read: |core| one(core.totals.tunnels),
+        read: |core| single(core.totals.tunnels),
     },
     Row {
         name: "buffers_in_use",
         kind: Gauge,
         help: "Buffers that hold data, or are lent to the kernel for receiving.",
-        read: |core| one(core.buffers),
+        read: |core| single(core.buffers),
     },
     Row {
         name: "buffers_free",
         kind: Gauge,
         help: "Free buffers that the core keeps for reuse.",
-        read: |core| one(core.buffers_free),
+        read: |core| single(core.buffers_free),
     },
     Row {
         name: "core_generation",
         kind: Gauge,
         help: "Generation of the configuration for new requests on the core.",
-        read: |core| one(core.generation),
+        read: |core| single(core.generation),
     },
 ];
 
@@ -176,20 +179,20 @@ pub(super) const TRAFFIC: [Row<TrafficView>; 5] = [
         // All classes from the first request on: `rate()` needs two samples.
         read: |traffic| match traffic.requests() {
             0 => Values::new(),
-            _ => by("code", CLASSES.into_iter().zip(traffic.statuses)),
+            _ => labelled("code", CLASSES.into_iter().zip(traffic.statuses)),
         },
     },
     Row {
         name: "sent_bytes_total",
         kind: Counter,
         help: "Bytes of responses sent, heads included.",
-        read: |traffic| one(traffic.sent),
+        read: |traffic| single(traffic.sent),
     },
     Row {
         name: "given_up_total",
         kind: Counter,
         help: "Requests whose client disconnected before the whole response was sent.",
-        read: |traffic| one(traffic.given_up),
+        read: |traffic| single(traffic.given_up),
     },
     Row {
         name: "first_byte_seconds",
@@ -212,7 +215,7 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
         kind: Counter,
         help: "Requests without a complete response of a server, by reason.",
         read: |traffic| {
-            by(
+            labelled(
                 "reason",
                 FailureClass::ALL
                     .into_iter()
@@ -227,7 +230,7 @@ pub(super) const GROUP_TRAFFIC: [Row<TrafficView>; 5] = [
         help: "Retries of requests, by the failure of the previous attempt.",
         read: |traffic| {
             let reasons = FailureClass::ALL.into_iter().map(FailureClass::name);
-            by("reason", reasons.zip(traffic.effort.retries))
+            labelled("reason", reasons.zip(traffic.effort.retries))
         },
     },
     Row {
@@ -256,37 +259,37 @@ pub(super) const DATAGRAMS: [Row<DatagramView>; 6] = [
         name: "datagrams_received_total",
         kind: Counter,
         help: "Datagrams received.",
-        read: |datagrams| one(datagrams.received),
+        read: |datagrams| single(datagrams.received),
     },
     Row {
         name: "datagrams_received_bytes_total",
         kind: Counter,
         help: "Payload bytes of the datagrams received.",
-        read: |datagrams| one(datagrams.received_bytes),
+        read: |datagrams| single(datagrams.received_bytes),
     },
     Row {
         name: "datagrams_sent_total",
         kind: Counter,
         help: "Datagrams sent back, reports included.",
-        read: |datagrams| one(datagrams.sent),
+        read: |datagrams| single(datagrams.sent),
     },
     Row {
         name: "datagrams_foreign_total",
         kind: Counter,
         help: "Datagrams received that are not test datagrams.",
-        read: |datagrams| one(datagrams.foreign),
+        read: |datagrams| single(datagrams.foreign),
     },
     Row {
         name: "datagrams_dropped_total",
         kind: Counter,
         help: "Messages dropped because the receive buffer was full (SO_RXQ_OVFL); with GRO a message is one or more datagrams.",
-        read: |datagrams| one(datagrams.dropped),
+        read: |datagrams| single(datagrams.dropped),
     },
     Row {
         name: "datagrams_failed_total",
         kind: Counter,
         help: "Datagrams without an answer: sending failed, or the source port was the listener's port.",
-        read: |datagrams| one(datagrams.failed),
+        read: |datagrams| single(datagrams.failed),
     },
 ];
 
@@ -317,19 +320,19 @@ pub(super) const GROUP: [Row<GroupView>; 3] = [
         name: "queued",
         kind: Gauge,
         help: "Requests that wait for capacity of a server.",
-        read: |group| one(group.queued),
+        read: |group| single(group.queued),
     },
     Row {
         name: "queue_max",
         kind: Gauge,
         help: "Limit of waiting requests on each core.",
-        read: |group| one(group.queue_max),
+        read: |group| single(group.queue_max),
     },
     Row {
         name: "in_flight",
         kind: Gauge,
         help: "Requests in flight to servers of the group.",
-        read: |group| one(group.in_flight),
+        read: |group| single(group.in_flight),
     },
 ];
 
@@ -338,7 +341,7 @@ pub(super) const SERVER: [Row<ServerView>; 9] = [
         name: "up",
         kind: Gauge,
         help: "1 if the server is up, 0 if it is failing, down, ejected or taken out by hand.",
-        read: |server| one(server.state == ServerState::Up && server.duty == AdminState::Serve),
+        read: |server| single(server.state == ServerState::Up && server.duty == AdminState::Serve),
     },
     Row {
         name: "state",
@@ -347,7 +350,7 @@ pub(super) const SERVER: [Row<ServerView>; 9] = [
         read: |server| {
             let states = ServerState::ALL.into_iter();
             let states = states.map(|state| (state.name(), server.state == state));
-            by("state", states)
+            labelled("state", states)
         },
     },
     Row {
@@ -355,33 +358,33 @@ pub(super) const SERVER: [Row<ServerView>; 9] = [
         kind: Gauge,
         help: "Weight of the server in balancing; 0 if it was taken out by hand or drains.",
         read: |server| match server.duty {
-            AdminState::Serve => one(u64::from(server.weight)),
-            AdminState::Drain | AdminState::Rest => one(0_u64),
+            AdminState::Serve => single(u64::from(server.weight)),
+            AdminState::Drain | AdminState::Rest => single(0_u64),
         },
     },
     Row {
         name: "ejections_total",
         kind: Counter,
         help: "Times that the server was ejected because of failed or slow requests.",
-        read: |server| one(server.ejections),
+        read: |server| single(server.ejections),
     },
     Row {
         name: "idle_connections",
         kind: Gauge,
         help: "Idle connections to the server.",
-        read: |server| one(server.idle),
+        read: |server| single(server.idle),
     },
     Row {
         name: "in_flight",
         kind: Gauge,
         help: "Requests in flight to the server.",
-        read: |server| one(server.in_flight),
+        read: |server| single(server.in_flight),
     },
     Row {
         name: "responses_total",
         kind: Counter,
         help: "Responses of the server by status class; none: failed attempts.",
-        read: |server| by("code", CLASSES.into_iter().zip(server.statuses)),
+        read: |server| labelled("code", CLASSES.into_iter().zip(server.statuses)),
     },
     Row {
         name: "first_byte_seconds",

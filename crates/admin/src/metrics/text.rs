@@ -5,12 +5,12 @@ use std::fmt::Write;
 use super::family::{Buckets, Family, Kind, Labels, Value};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Dialect {
+pub(super) enum TextFormat {
     Prometheus,
     OpenMetrics,
 }
 
-pub(super) fn write(families: &[Family<'_>], dialect: Dialect) -> String {
+pub(super) fn write(families: &[Family<'_>], dialect: TextFormat) -> String {
     let mut text = String::new();
     for family in families {
         let kind = match family.kind {
@@ -20,8 +20,8 @@ pub(super) fn write(families: &[Family<'_>], dialect: Dialect) -> String {
         };
         // In OpenMetrics, the family of a counter lacks the `_total` of its samples.
         let name = match dialect {
-            Dialect::OpenMetrics => family.name.strip_suffix("_total").unwrap_or(&family.name),
-            Dialect::Prometheus => &family.name,
+            TextFormat::OpenMetrics => family.name.strip_suffix("_total").unwrap_or(&family.name),
+            TextFormat::Prometheus => &family.name,
         };
         // Writing to a `String` cannot fail, here and below.
         let _ = writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", family.help);
@@ -32,7 +32,7 @@ pub(super) fn write(families: &[Family<'_>], dialect: Dialect) -> String {
             }
         }
     }
-    if dialect == Dialect::OpenMetrics {
+    if dialect == TextFormat::OpenMetrics {
         text += "# EOF\n";
     }
     text

@@ -3,27 +3,27 @@
 use crate::response::Response;
 
 /// Content security policy: the page loads only files of this server, cannot be framed and submits no forms.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 pub(crate) fn document() -> Response {
-    part("text/html; charset=utf-8", include_str!("page/status.html"))
+    static_file("text/html; charset=utf-8", include_str!("page/status.html"))
 }
 
 pub(crate) fn script() -> Response {
-    part(
+    static_file(
         "text/javascript; charset=utf-8",
         include_str!("page/status.js"),
     )
 }
 
 pub(crate) fn style() -> Response {
-    part("text/css; charset=utf-8", include_str!("page/status.css"))
+    static_file("text/css; charset=utf-8", include_str!("page/status.css"))
 }
 
-fn part(content_type: &'static str, text: &str) -> Response {
+fn static_file(content_type: &'static str, text: &str) -> Response {
     Response::of(200, content_type, text.into())
-        .with("Content-Security-Policy", POLICY)
+        .with("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         .with("X-Frame-Options", "DENY")
         .with("Referrer-Policy", "no-referrer")
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::read_error::ReadError;
 use crate::limits::{ROUNDS_MAX, VALUE_MAX, VARIANT_ROWS_MAX};
-use crate::scenario::{Metric, Nature, Role};
+use crate::scenario::{Metric, MetricKind, Role};
 
 /// Required columns, in any order; others are allowed.
 const COLUMNS: [&str; 9] = [
@@ -131,9 +131,9 @@ impl VariantRows {
 
 fn unusable_reason(metric: &Metric, round: &Round) -> Option<&'static str> {
     let (is_rate_or_latency, is_memory) = match metric.nature() {
-        Nature::Rate | Nature::Latency => (true, false),
-        Nature::Memory => (false, true),
-        Nature::Cost | Nature::Count => (false, false),
+        MetricKind::Rate | MetricKind::Latency => (true, false),
+        MetricKind::Memory => (false, true),
+        MetricKind::Cost | MetricKind::Count => (false, false),
     };
     if !round.is_valid {
         return Some("were invalid");

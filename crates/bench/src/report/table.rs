@@ -7,7 +7,7 @@ use onrush_measure::units;
 use super::cumulative::cumulative_steps;
 use super::number::number;
 use crate::outcome::{FigureLine, Outcome, VariantOutcome, WorkOutcome};
-use crate::scenario::{Bound, Collected, OfRole, Role};
+use crate::scenario::{Bound, CollectedMetric, Role, RoleMetric};
 use crate::verdict::Verdict;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,12 +249,14 @@ pub(super) fn costs(work: &WorkOutcome) -> Vec<String> {
 /// `user 0.52 / system 3.18 / softirq 0.61 µs` of a role; `None` if not collected.
 pub(super) fn cost_parts(variant: &VariantOutcome, role: Role) -> Option<String> {
     let parts = [
-        ("user", OfRole::User),
-        ("system", OfRole::System),
-        ("softirq", OfRole::Softirq),
+        ("user", RoleMetric::User),
+        ("system", RoleMetric::System),
+        ("softirq", RoleMetric::Softirq),
     ];
-    let part = |(word, of): (&str, OfRole)| {
-        let rounds = variant.metrics.get(&Collected::OfRole(role, of).name())?;
+    let part = |(word, of): (&str, RoleMetric)| {
+        let rounds = variant
+            .metrics
+            .get(&CollectedMetric::OfRole(role, of).name())?;
         Some(format!("{word} {:.2}", rounds.median))
     };
     let parts: Option<Vec<String>> = parts.into_iter().map(part).collect();

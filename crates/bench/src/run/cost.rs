@@ -4,7 +4,7 @@ use crate::collect::process::TreeUse;
 use crate::collect::sampler::Window;
 use crate::limits::CPUS_OF_HOST_MAX;
 use crate::outcome::CpuUse;
-use crate::scenario::{Collected, Metric, OfMachine, OfRole, Role};
+use crate::scenario::{CollectedMetric, MachineMetric, Metric, Role, RoleMetric};
 
 pub(super) struct RoleWindow<'a> {
     pub(super) role: Role,
@@ -22,14 +22,18 @@ pub(super) fn of_role(part: &RoleWindow<'_>, window: &Window) -> Vec<(String, f6
     }
     let requests = part.requests as f64;
     let mut metrics = of_cpu_time(part, requests);
-    let mut add =
-        |of: OfRole, value: f64| metrics.push((Collected::OfRole(part.role, of).name(), value));
+    let mut add = |of: RoleMetric, value: f64| {
+        metrics.push((CollectedMetric::OfRole(part.role, of).name(), value))
+    };
     let seconds = window.length.as_secs_f64();
     if let Some(share) = sum(&window.cpus, |cpu| part.cpus.contains(&cpu.cpu), packets) {
-        add(OfRole::Softirq, share * seconds * 1e6 / requests);
+        add(RoleMetric::Softirq, share * seconds * 1e6 / requests);
     }
     if !part.cpus.is_empty() {
-        add(OfRole::RatePerCpuGiven, part.rps / part.cpus.len() as f64);
+        add(
+            RoleMetric::RatePerCpuGiven,
+            part.rps / part.cpus.len() as f64,
+        );
     }
     metrics
 }
@@ -41,16 +45,17 @@ fn of_cpu_time(part: &RoleWindow<'_>, requests: f64) -> Vec<(String, f64)> {
     }
     let cpu_us = part.used.cpu.as_secs_f64() * 1e6 / requests;
     let mut metrics = vec![(Metric::Cpu(part.role).name(), cpu_us)];
-    let mut add =
-        |of: OfRole, value: f64| metrics.push((Collected::OfRole(part.role, of).name(), value));
+    let mut add = |of: RoleMetric, value: f64| {
+        metrics.push((CollectedMetric::OfRole(part.role, of).name(), value))
+    };
     // Clock ticks give the proportions, nanoseconds the total.
     if part.used.user_ticks + part.used.system_ticks > 0 {
         let system = part.used.system_share();
-        add(OfRole::User, cpu_us * (1.0 - system));
-        add(OfRole::System, cpu_us * system);
+        add(RoleMetric::User, cpu_us * (1.0 - system));
+        add(RoleMetric::System, cpu_us * system);
     }
     if cpu_us > 0.0 {
-        add(OfRole::RatePerCpuUsed, 1e6 / cpu_us);
+        add(RoleMetric::RatePerCpuUsed, 1e6 / cpu_us);
     }
     metrics
 }
@@ -78,16 +83,16 @@ pub(super) fn of_machine(window: &Window, cpu: usize, requests: u64) -> Vec<(Str
     }
     let host = cpu / CPUS_OF_HOST_MAX;
     let is_of_host = |used: &CpuUse| used.cpu / CPUS_OF_HOST_MAX == host;
-    let kinds: [(OfMachine, Share); 3] = [
-        (OfMachine::User, |used| used.user),
-        (OfMachine::System, |used| used.system),
-        (OfMachine::Softirq, packets),
+    let kinds: [(MachineMetric, Share); 3] = [
+        (MachineMetric::User, |used| used.user),
+        (MachineMetric::System, |used| used.system),
+        (MachineMetric::Softirq, packets),
     ];
     let seconds = window.length.as_secs_f64();
     let metrics = kinds.into_iter().filter_map(|(of, share)| {
         let share = sum(&window.cpus, is_of_host, share)?;
         let us = share * seconds * 1e6 / requests as f64;
-        Some((Collected::OfMachine(of).name(), us))
+        Some((CollectedMetric::OfMachine(of).name(), us))
     });
     metrics.collect()
 }

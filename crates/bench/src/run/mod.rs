@@ -289,7 +289,7 @@ fn works(
     let work = |work: &Work| WorkOutcome {
         name: work.name.clone(),
         point: work.point.clone(),
-        is_road: work.is_road,
+        is_road: work.has_steps,
         labels: work.labels.clone(),
         about: work.about.clone(),
         connections: work.connections,

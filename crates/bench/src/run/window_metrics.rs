@@ -4,7 +4,7 @@
 use crate::collect::interface::LOOPBACK;
 use crate::collect::sampler::Window;
 use crate::outcome::{BySubject, CollectorUse, Trial};
-use crate::scenario::Collected;
+use crate::scenario::CollectedMetric;
 use crate::verdict::of_all_cpus;
 
 /// Bench's own use of a CPU above which a note is added; the documentation promises less.
@@ -36,7 +36,7 @@ pub(super) fn collected(trial: &mut Trial, window: Window, requests: u64) {
             }
         }
         if all_packets > 0.0 {
-            add(Collected::Packets.name(), all_packets / requests);
+            add(CollectedMetric::Packets.name(), all_packets / requests);
         }
         let switches = total("machine", "context_switches");
         add("context_switches_per_request".into(), switches / requests);

@@ -1,15 +1,15 @@
 //! Metrics from counters of the kernel, by their names in experiment files and results.
 
-use super::nature::{Nature, Unit};
+use super::nature::{MetricKind, Unit};
 use super::role::Role;
 
 /// One number per trial, measured by a collector. A trial without these counters has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Collected {
+pub enum CollectedMetric {
     /// `ROLE.NAME`.
-    OfRole(Role, OfRole),
+    OfRole(Role, RoleMetric),
     /// `machine.NAME`: all CPUs of the host of the role under test.
-    OfMachine(OfMachine),
+    OfMachine(MachineMetric),
     /// `packets_per_request`: all interfaces of the host of the role under test.
     Packets,
     /// `packets_per_request.INTERFACE`.
@@ -17,14 +17,14 @@ pub enum Collected {
     /// `context_switches_per_request`: the whole machine.
     ContextSwitches,
     /// `tcp.RetransSegs` and other events.
-    Count(Event),
+    Count(KernelEvent),
     /// `collector.cpu_share`: share of one CPU used by the measurement itself.
     CollectorShare,
 }
 
 /// Metric of one role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OfRole {
+pub enum RoleMetric {
     /// User time of its processes per request.
     User,
     /// System time of its processes per request.
@@ -43,48 +43,48 @@ pub enum OfRole {
     InvoluntarySwitches,
 }
 
-impl OfRole {
-    const ALL: [OfRole; 8] = [
-        OfRole::User,
-        OfRole::System,
-        OfRole::Softirq,
-        OfRole::RatePerCpuUsed,
-        OfRole::RatePerCpuGiven,
-        OfRole::Wait,
-        OfRole::VoluntarySwitches,
-        OfRole::InvoluntarySwitches,
+impl RoleMetric {
+    const ALL: [RoleMetric; 8] = [
+        RoleMetric::User,
+        RoleMetric::System,
+        RoleMetric::Softirq,
+        RoleMetric::RatePerCpuUsed,
+        RoleMetric::RatePerCpuGiven,
+        RoleMetric::Wait,
+        RoleMetric::VoluntarySwitches,
+        RoleMetric::InvoluntarySwitches,
     ];
 
     fn name(self) -> &'static str {
         match self {
-            OfRole::User => "user_us_per_request",
-            OfRole::System => "system_us_per_request",
-            OfRole::Softirq => "softirq_us_per_request",
-            OfRole::RatePerCpuUsed => "rps_per_cpu_used",
-            OfRole::RatePerCpuGiven => "rps_per_cpu_given",
-            OfRole::Wait => "wait_us_per_request",
-            OfRole::VoluntarySwitches => "voluntary_switches_per_request",
-            OfRole::InvoluntarySwitches => "involuntary_switches_per_request",
+            RoleMetric::User => "user_us_per_request",
+            RoleMetric::System => "system_us_per_request",
+            RoleMetric::Softirq => "softirq_us_per_request",
+            RoleMetric::RatePerCpuUsed => "rps_per_cpu_used",
+            RoleMetric::RatePerCpuGiven => "rps_per_cpu_given",
+            RoleMetric::Wait => "wait_us_per_request",
+            RoleMetric::VoluntarySwitches => "voluntary_switches_per_request",
+            RoleMetric::InvoluntarySwitches => "involuntary_switches_per_request",
         }
     }
 
     fn title(self) -> &'static str {
         match self {
-            OfRole::User => "user CPU per request",
-            OfRole::System => "system CPU per request",
-            OfRole::Softirq => "softirq CPU per request",
-            OfRole::RatePerCpuUsed => "requests per second of CPU used",
-            OfRole::RatePerCpuGiven => "requests per second per CPU given",
-            OfRole::Wait => "wait for a CPU per request",
-            OfRole::VoluntarySwitches => "voluntary switches per request",
-            OfRole::InvoluntarySwitches => "involuntary switches per request",
+            RoleMetric::User => "user CPU per request",
+            RoleMetric::System => "system CPU per request",
+            RoleMetric::Softirq => "softirq CPU per request",
+            RoleMetric::RatePerCpuUsed => "requests per second of CPU used",
+            RoleMetric::RatePerCpuGiven => "requests per second per CPU given",
+            RoleMetric::Wait => "wait for a CPU per request",
+            RoleMetric::VoluntarySwitches => "voluntary switches per request",
+            RoleMetric::InvoluntarySwitches => "involuntary switches per request",
         }
     }
 }
 
 /// Metric of all CPUs of a machine, per request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OfMachine {
+pub enum MachineMetric {
     /// User time.
     User,
     /// System time.
@@ -93,21 +93,25 @@ pub enum OfMachine {
     Softirq,
 }
 
-impl OfMachine {
-    const ALL: [OfMachine; 3] = [OfMachine::User, OfMachine::System, OfMachine::Softirq];
+impl MachineMetric {
+    const ALL: [MachineMetric; 3] = [
+        MachineMetric::User,
+        MachineMetric::System,
+        MachineMetric::Softirq,
+    ];
 
-    fn of_role(self) -> OfRole {
+    fn of_role(self) -> RoleMetric {
         match self {
-            OfMachine::User => OfRole::User,
-            OfMachine::System => OfRole::System,
-            OfMachine::Softirq => OfRole::Softirq,
+            MachineMetric::User => RoleMetric::User,
+            MachineMetric::System => RoleMetric::System,
+            MachineMetric::Softirq => RoleMetric::Softirq,
         }
     }
 }
 
 /// Event counted in a window, named like the kernel's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
+pub enum KernelEvent {
     /// Retransmitted segments.
     Retransmitted,
     /// Connections that arrived at a full accept queue.
@@ -120,33 +124,33 @@ pub enum Event {
     SoftnetTimeSqueeze,
 }
 
-impl Event {
-    const ALL: [Event; 5] = [
-        Event::Retransmitted,
-        Event::ListenOverflow,
-        Event::ListenDrop,
-        Event::SoftnetDropped,
-        Event::SoftnetTimeSqueeze,
+impl KernelEvent {
+    const ALL: [KernelEvent; 5] = [
+        KernelEvent::Retransmitted,
+        KernelEvent::ListenOverflow,
+        KernelEvent::ListenDrop,
+        KernelEvent::SoftnetDropped,
+        KernelEvent::SoftnetTimeSqueeze,
     ];
 
     /// Name in the totals of a trial, as `subject.counter`; the counters of softnet are sums over CPUs.
     fn name(self) -> &'static str {
         match self {
-            Event::Retransmitted => "tcp.RetransSegs",
-            Event::ListenOverflow => "tcp.ListenOverflows",
-            Event::ListenDrop => "tcp.ListenDrops",
-            Event::SoftnetDropped => "softnet.dropped",
-            Event::SoftnetTimeSqueeze => "softnet.time_squeeze",
+            KernelEvent::Retransmitted => "tcp.RetransSegs",
+            KernelEvent::ListenOverflow => "tcp.ListenOverflows",
+            KernelEvent::ListenDrop => "tcp.ListenDrops",
+            KernelEvent::SoftnetDropped => "softnet.dropped",
+            KernelEvent::SoftnetTimeSqueeze => "softnet.time_squeeze",
         }
     }
 
     fn title(self) -> &'static str {
         match self {
-            Event::Retransmitted => "retransmitted segments",
-            Event::ListenOverflow => "connections at a full accept queue",
-            Event::ListenDrop => "connections dropped by a listener",
-            Event::SoftnetDropped => "packets dropped at a full backlog",
-            Event::SoftnetTimeSqueeze => "packet rounds that ended with packets left",
+            KernelEvent::Retransmitted => "retransmitted segments",
+            KernelEvent::ListenOverflow => "connections at a full accept queue",
+            KernelEvent::ListenDrop => "connections dropped by a listener",
+            KernelEvent::SoftnetDropped => "packets dropped at a full backlog",
+            KernelEvent::SoftnetTimeSqueeze => "packet rounds that ended with packets left",
         }
     }
 }
@@ -156,100 +160,100 @@ const CONTEXT_SWITCHES: &str = "context_switches_per_request";
 const COLLECTOR_SHARE: &str = "collector.cpu_share";
 const MACHINE: &str = "machine";
 
-impl Collected {
+impl CollectedMetric {
     /// Parses the name used in files; `None` if no such metric is collected.
-    pub(super) fn parse(text: &str) -> Option<Collected> {
+    pub(super) fn parse(text: &str) -> Option<CollectedMetric> {
         let plain = [
-            Collected::Packets,
-            Collected::ContextSwitches,
-            Collected::CollectorShare,
+            CollectedMetric::Packets,
+            CollectedMetric::ContextSwitches,
+            CollectedMetric::CollectorShare,
         ];
-        let events = Event::ALL.map(Collected::Count);
-        let machine = OfMachine::ALL.map(Collected::OfMachine);
+        let events = KernelEvent::ALL.map(CollectedMetric::Count);
+        let machine = MachineMetric::ALL.map(CollectedMetric::OfMachine);
         let mut known = plain.into_iter().chain(events).chain(machine);
         if let Some(found) = known.find(|collected| collected.name() == text) {
             return Some(found);
         }
         let (subject, rest) = text.split_once('.')?;
         if subject == PACKETS {
-            return (!rest.is_empty()).then(|| Collected::PacketsOf(rest.into()));
+            return (!rest.is_empty()).then(|| CollectedMetric::PacketsOf(rest.into()));
         }
         let role = Role::ALL.into_iter().find(|role| role.name() == subject)?;
-        let of_role = OfRole::ALL.into_iter().find(|of| of.name() == rest)?;
-        Some(Collected::OfRole(role, of_role))
+        let of_role = RoleMetric::ALL.into_iter().find(|of| of.name() == rest)?;
+        Some(CollectedMetric::OfRole(role, of_role))
     }
 
     pub(super) fn role(&self) -> Option<Role> {
         match self {
-            Collected::OfRole(role, _) => Some(*role),
-            Collected::OfMachine(_)
-            | Collected::Packets
-            | Collected::PacketsOf(_)
-            | Collected::ContextSwitches
-            | Collected::Count(_)
-            | Collected::CollectorShare => None,
+            CollectedMetric::OfRole(role, _) => Some(*role),
+            CollectedMetric::OfMachine(_)
+            | CollectedMetric::Packets
+            | CollectedMetric::PacketsOf(_)
+            | CollectedMetric::ContextSwitches
+            | CollectedMetric::Count(_)
+            | CollectedMetric::CollectorShare => None,
         }
     }
 
     /// The name used in files and results.
     pub fn name(&self) -> String {
         match self {
-            Collected::OfRole(role, of) => format!("{}.{}", role.name(), of.name()),
-            Collected::OfMachine(of) => format!("{MACHINE}.{}", of.of_role().name()),
-            Collected::Packets => PACKETS.into(),
-            Collected::PacketsOf(interface) => format!("{PACKETS}.{interface}"),
-            Collected::ContextSwitches => CONTEXT_SWITCHES.into(),
-            Collected::Count(event) => event.name().into(),
-            Collected::CollectorShare => COLLECTOR_SHARE.into(),
+            CollectedMetric::OfRole(role, of) => format!("{}.{}", role.name(), of.name()),
+            CollectedMetric::OfMachine(of) => format!("{MACHINE}.{}", of.of_role().name()),
+            CollectedMetric::Packets => PACKETS.into(),
+            CollectedMetric::PacketsOf(interface) => format!("{PACKETS}.{interface}"),
+            CollectedMetric::ContextSwitches => CONTEXT_SWITCHES.into(),
+            CollectedMetric::Count(event) => event.name().into(),
+            CollectedMetric::CollectorShare => COLLECTOR_SHARE.into(),
         }
     }
 
     pub(super) fn title(&self) -> String {
         match self {
-            Collected::OfRole(role, of) => format!("{} {}", role.name(), of.title()),
-            Collected::OfMachine(of) => format!("{MACHINE} {}", of.of_role().title()),
-            Collected::Packets => "packets per request".into(),
-            Collected::PacketsOf(interface) => format!("packets per request on {interface}"),
-            Collected::ContextSwitches => "context switches per request".into(),
-            Collected::Count(event) => event.title().into(),
-            Collected::CollectorShare => "share of one CPU used by the measurement".into(),
+            CollectedMetric::OfRole(role, of) => format!("{} {}", role.name(), of.title()),
+            CollectedMetric::OfMachine(of) => format!("{MACHINE} {}", of.of_role().title()),
+            CollectedMetric::Packets => "packets per request".into(),
+            CollectedMetric::PacketsOf(interface) => format!("packets per request on {interface}"),
+            CollectedMetric::ContextSwitches => "context switches per request".into(),
+            CollectedMetric::Count(event) => event.title().into(),
+            CollectedMetric::CollectorShare => "share of one CPU used by the measurement".into(),
         }
     }
 
-    pub(super) fn nature(&self) -> Nature {
+    pub(super) fn nature(&self) -> MetricKind {
         match self {
-            Collected::OfRole(_, OfRole::RatePerCpuGiven) => Nature::Rate,
-            Collected::OfRole(_, _)
-            | Collected::OfMachine(_)
-            | Collected::Packets
-            | Collected::PacketsOf(_)
-            | Collected::ContextSwitches => Nature::Cost,
-            Collected::Count(_) | Collected::CollectorShare => Nature::Count,
+            CollectedMetric::OfRole(_, RoleMetric::RatePerCpuGiven) => MetricKind::Rate,
+            CollectedMetric::OfRole(_, _)
+            | CollectedMetric::OfMachine(_)
+            | CollectedMetric::Packets
+            | CollectedMetric::PacketsOf(_)
+            | CollectedMetric::ContextSwitches => MetricKind::Cost,
+            CollectedMetric::Count(_) | CollectedMetric::CollectorShare => MetricKind::Count,
         }
     }
 
     pub(super) fn is_better_high(&self) -> bool {
         matches!(
             self,
-            Collected::OfRole(_, OfRole::RatePerCpuUsed | OfRole::RatePerCpuGiven)
+            CollectedMetric::OfRole(_, RoleMetric::RatePerCpuUsed | RoleMetric::RatePerCpuGiven)
         )
     }
 
     pub(super) fn unit(&self) -> Unit {
         match self {
-            Collected::OfRole(_, of) => match of {
-                OfRole::User | OfRole::System | OfRole::Softirq | OfRole::Wait => {
+            CollectedMetric::OfRole(_, of) => match of {
+                RoleMetric::User | RoleMetric::System | RoleMetric::Softirq | RoleMetric::Wait => {
                     Unit::Microseconds
                 }
-                OfRole::RatePerCpuUsed | OfRole::RatePerCpuGiven => Unit::PerSecond,
-                OfRole::VoluntarySwitches | OfRole::InvoluntarySwitches => Unit::Number,
+                RoleMetric::RatePerCpuUsed | RoleMetric::RatePerCpuGiven => Unit::PerSecond,
+                RoleMetric::VoluntarySwitches | RoleMetric::InvoluntarySwitches => Unit::Number,
             },
-            Collected::OfMachine(_) => Unit::Microseconds,
-            Collected::Packets
-            | Collected::PacketsOf(_)
-            | Collected::ContextSwitches
-            | Collected::Count(_)
-            | Collected::CollectorShare => Unit::Number,
+            CollectedMetric::OfMachine(_) => Unit::Microseconds,
+            CollectedMetric::Packets
+            | CollectedMetric::PacketsOf(_)
+            | CollectedMetric::ContextSwitches
+            | CollectedMetric::Count(_)
+            | CollectedMetric::CollectorShare => Unit::Number,
         }
     }
 }

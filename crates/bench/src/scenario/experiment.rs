@@ -67,7 +67,7 @@ impl Experiment {
     }
 
     /// Applies `--quick`.
-    pub fn hurry(&mut self) {
+    pub fn apply_quick(&mut self) {
         self.rounds = self.quick.rounds;
         self.warm_up = WarmUp::Fixed(self.quick.warm_up);
         self.budget = None;
@@ -202,7 +202,7 @@ pub struct Work {
     /// Point of the sweep.
     pub point: Point,
     /// Whether the points are steps, each with one change from the previous one.
-    pub is_road: bool,
+    pub has_steps: bool,
     /// Swept parameters whose values are labels although they look like numbers.
     pub labels: Vec<String>,
     /// One or two sentences for the report.
@@ -302,12 +302,12 @@ pub struct Figure {
     /// The target.
     pub bound: Option<Bound>,
     /// Whether the two sides may send different responses.
-    pub responses: ResponsesMay,
+    pub responses: ResponseRule,
 }
 
 /// Whether the two sides of a figure may send responses of different status or size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ResponsesMay {
+pub enum ResponseRule {
     /// No: a ratio between different responses is invalid.
     #[default]
     NotDiffer,

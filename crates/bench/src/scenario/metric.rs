@@ -1,8 +1,8 @@
 //! Metrics that figures compare, by their names in experiment files and results.
 
-use super::collected::Collected;
-use super::nature::{Nature, Unit};
-use super::results::Counted;
+use super::collected::CollectedMetric;
+use super::nature::{MetricKind, Unit};
+use super::results::CountedUnit;
 use super::role::Role;
 
 /// One number per trial.
@@ -23,7 +23,7 @@ pub enum Metric {
     /// `control.latency.pN`.
     ControlLatency(Percentile),
     /// A counter of the kernel, per trial.
-    Collected(Collected),
+    Collected(CollectedMetric),
 }
 
 /// A percentile as written in the file: the text is the key in results, its number the position on an axis.
@@ -39,7 +39,7 @@ impl Metric {
         if text == "rps" {
             return Some(Metric::Rate);
         }
-        if let Some(collected) = Collected::parse(text) {
+        if let Some(collected) = CollectedMetric::parse(text) {
             return Some(Metric::Collected(collected));
         }
         let (subject, rest) = text.split_once('.')?;
@@ -104,26 +104,26 @@ impl Metric {
     }
 
     /// The name used in reports, with the unit that the clients counted instead of requests.
-    pub fn title_of(&self, counted: Counted) -> String {
+    pub fn title_of(&self, counted: CountedUnit) -> String {
         let title = self.title();
         match self.nature() {
-            Nature::Rate | Nature::Cost => title
+            MetricKind::Rate | MetricKind::Cost => title
                 .replace("requests", counted.plural())
                 .replace("request", counted.singular()),
-            Nature::Memory | Nature::Latency | Nature::Count => title,
+            MetricKind::Memory | MetricKind::Latency | MetricKind::Count => title,
         }
     }
 
     /// Kind of number, which determines what invalidates it.
-    pub fn nature(&self) -> Nature {
+    pub fn nature(&self) -> MetricKind {
         match self {
-            Metric::Rate => Nature::Rate,
-            Metric::Cpu(_) => Nature::Cost,
-            Metric::Memory(_) => Nature::Memory,
+            Metric::Rate => MetricKind::Rate,
+            Metric::Cpu(_) => MetricKind::Cost,
+            Metric::Memory(_) => MetricKind::Memory,
             Metric::LatencyMean
             | Metric::Latency(_)
             | Metric::ControlLatencyMean
-            | Metric::ControlLatency(_) => Nature::Latency,
+            | Metric::ControlLatency(_) => MetricKind::Latency,
             Metric::Collected(collected) => collected.nature(),
         }
     }
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_metric_reads_back_from_its_name() {
+    fn metric_names_round_trip() {
         for name in [
             "rps",
             "server.cpu_us_per_request",
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_metric_is_refused() {
+    fn invalid_metric_names_are_rejected() {
         for name in [
             "",
             "rp",

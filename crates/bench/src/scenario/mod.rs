@@ -19,18 +19,18 @@ pub(crate) mod section;
 mod template;
 mod value;
 
-pub use collected::{Collected, OfMachine, OfRole};
+pub use collected::{CollectedMetric, MachineMetric, RoleMetric};
 pub use experiment::{
-    Bound, Collect, Experiment, Figure, Launch, Order, Program, Quick, Rate, ResponsesMay, Sharing,
+    Bound, Collect, Experiment, Figure, Launch, Order, Program, Quick, Rate, ResponseRule, Sharing,
     Variant, WarmUp, Work, title,
 };
 pub use metric::Metric;
-pub use nature::{Nature, Unit};
+pub use nature::{MetricKind, Unit};
 pub use network::{Host, Link, Network, target};
 pub use only::Only;
 pub use point::{Point, Setting};
 pub use remote::{Access, Remote, RemoteHost, Settings, Slurm, Ssh};
-pub use results::{Counted, LatencyFrom, Results};
+pub use results::{CountedUnit, LatencyFrom, Results};
 pub use role::Role;
 pub use section::Mistake;
 pub use template::{Values, is_named, render};

@@ -2,7 +2,7 @@
 
 /// Kind of number, which determines what invalidates it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nature {
+pub enum MetricKind {
     /// Requests per second: only a lower bound if the client was the bottleneck.
     Rate,
     /// Cost per request: valid even if the client was the bottleneck.

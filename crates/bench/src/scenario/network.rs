@@ -53,7 +53,7 @@ impl Network {
     }
 
     /// Number of paths from one role to another: 1 on the same host, 0 without a link.
-    pub fn ways(&self, from: Role, to: Role) -> u32 {
+    pub fn path_count(&self, from: Role, to: Role) -> u32 {
         let (Some(&from), Some(&to)) = (self.of.get(&from), self.of.get(&to)) else {
             return 0;
         };

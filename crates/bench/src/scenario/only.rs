@@ -169,14 +169,14 @@ name = "onrush"
     }
 
     #[test]
-    fn what_names_nothing_is_an_error() {
+    fn pattern_without_match_is_an_error() {
         assert_eq!(kept(&["file", "fil"]), Err("fil".into()));
         assert_eq!(kept(&["connections=11"]), Err("connections=11".into()));
         assert_eq!(kept(&["file/nginx"]), Err("file/nginx".into()));
     }
 
     #[test]
-    fn figures_go_with_the_variants_that_they_need() {
+    fn figures_of_removed_variants_are_removed() {
         let mut experiment =
             scenario::parse("t.toml", TEXT).unwrap_or_else(|mistake| panic!("{mistake}"));
         let only = Only::new(vec!["*/onrush".into()]);

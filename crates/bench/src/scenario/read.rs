@@ -19,7 +19,7 @@ use std::time::Duration;
 use toml::de::DeTable;
 
 use self::ends::{ends, measure, rounds};
-use self::given::{Given, collect};
+use self::given::{WorkContext, collect};
 use self::network::Networks;
 use self::program::programs;
 use self::scale::Scale;
@@ -67,7 +67,7 @@ pub(super) fn experiment(
     })?;
     let section = Section::open(source, root.get_ref(), 0..0, EXPERIMENT_KEYS)?;
     let scale = Scale::read(&section, scale)?;
-    let given = Given {
+    let given = WorkContext {
         programs: programs(&section)?,
         networks: Networks::read(&section)?,
         collect: collect(&section)?.unwrap_or_default(),
@@ -75,7 +75,7 @@ pub(super) fn experiment(
     };
     let works = works(&section, &given)?;
     check_set(&section, &given)?;
-    let ends = ends(|key: &str| given.scale.before(&section, key))?;
+    let ends = ends(|key: &str| given.scale.section_with(&section, key))?;
     // With a budget or a precision, `rounds` is only an upper limit.
     let usual = match (ends.budget, ends.precision) {
         (None, None) => 5,
@@ -210,7 +210,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn what_is_collected_is_said_by_the_experiment_a_work_or_a_variant() {
+    fn collect_is_inherited() {
         let off = |from: &str, to: &str| -> Vec<Collect> {
             let experiment = read(&GOOD.replacen(from, to, 1)).expect("a good file");
             let variants = experiment.works[0].variants.iter();
@@ -246,7 +246,7 @@ at_most = 0.85
         assert_eq!(subjects, [None, Some(true)]);
         assert_eq!(
             work.figures[0].responses,
-            crate::scenario::ResponsesMay::Differ
+            crate::scenario::ResponseRule::Differ
         );
         let message = mistake("at_most = 0.85", "responses = \"differs\"");
         assert!(message.contains("did you mean `differ`"), "{message}");
@@ -303,7 +303,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn sweeps_that_make_no_sense_say_why() {
+    fn invalid_sweeps_are_rejected() {
         let swept = |values: &str| mistake("connections = 100", &format!("sweep = {values}"));
         for (values, expected) in [
             ("{}", "a list of values for each parameter"),
@@ -347,7 +347,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn figures_are_about_what_variants_have() {
+    fn figures_need_roles_of_variants() {
         let message = mistake(
             "\"server.cpu_us_per_request\"",
             "\"proxy.cpu_us_per_request\"",
@@ -369,7 +369,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn values_may_name_what_the_run_fills_in() {
+    fn set_may_use_values_of_the_run() {
         let good = GOOD.replace("set = { io = \"epoll\" }", "set = { io = \"{dir}/epoll\" }");
         assert!(read(&good).is_ok());
         let message = mistake("set = { io = \"epoll\" }", "set = { io = \"{dri}/epoll\" }");
@@ -488,7 +488,7 @@ at_most = 0.85
         assert_eq!((link.ends, link.interfaces, link.queues), ([1, 0], 2, 4));
         assert_eq!((link.rate, link.mtu), (Some(1_000_000_000), Some(1_500)));
         assert_eq!(link.steering, [Some("2".to_owned()), None]);
-        assert_eq!(network.ways(Role::Client, Role::Server), 2);
+        assert_eq!(network.path_count(Role::Client, Role::Server), 2);
         assert_eq!(network.between(0, 1), Some((0, 0)));
     }
 
@@ -533,7 +533,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn machines_that_cannot_be_say_why() {
+    fn invalid_machines_are_rejected() {
         let b = "ssh = \"b\"";
         for (a, expected) in [
             ("ssh = \"-oProxyCommand=x\"", "expected \"user@host\""),
@@ -581,7 +581,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn networks_that_cannot_be_say_why() {
+    fn invalid_networks_are_rejected() {
         let of = |link: &str| match read(&on_hosts(link)) {
             Ok(_) => panic!("{link} was accepted"),
             Err(mistake) => mistake.to_string(),
@@ -734,7 +734,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn what_would_change_nothing_is_a_mistake() {
+    fn unused_values_are_mistakes() {
         for (from, to, expected) in [
             (
                 "set = { io = \"epoll\" }",

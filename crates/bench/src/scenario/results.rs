@@ -138,7 +138,7 @@ impl LatencyFrom {
 /// Unit that a client counts in place of HTTP requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Counted {
+pub enum CountedUnit {
     /// Requests, of any protocol.
     #[default]
     Requests,
@@ -150,14 +150,14 @@ pub enum Counted {
     Bytes,
 }
 
-impl Counted {
+impl CountedUnit {
     /// Plural for sentences.
     pub fn plural(self) -> &'static str {
         match self {
-            Counted::Requests => "requests",
-            Counted::Datagrams => "datagrams",
-            Counted::Messages => "messages",
-            Counted::Bytes => "bytes",
+            CountedUnit::Requests => "requests",
+            CountedUnit::Datagrams => "datagrams",
+            CountedUnit::Messages => "messages",
+            CountedUnit::Bytes => "bytes",
         }
     }
 

@@ -7,8 +7,8 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use onrush_measure::amount::{self, NotAmount};
-use onrush_measure::nearest::nearest;
+use onrush_measure::amount::{self, AmountError};
+use onrush_measure::suggestion::suggestion;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -346,7 +346,7 @@ impl<'a> Section<'a> {
 }
 
 /// An integer, or an amount in a string.
-fn whole(value: &DeValue<'_>, parse: fn(&str) -> Result<u64, NotAmount>) -> Option<u64> {
+fn whole(value: &DeValue<'_>, parse: fn(&str) -> Result<u64, AmountError>) -> Option<u64> {
     match value {
         DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
         DeValue::String(text) => parse(text).ok(),
@@ -363,7 +363,7 @@ pub(crate) fn unknown(what: &str, name: &str, valid: &[&str]) -> String {
         shown.push('…');
     }
     let name = &*shown;
-    match nearest(name, valid.iter().copied()) {
+    match suggestion(name, valid.iter().copied()) {
         Some(key) => format!("unknown {what} `{name}`; did you mean `{key}`?"),
         None => format!(
             "unknown {what} `{name}`; valid here: {}",

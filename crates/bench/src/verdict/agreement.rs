@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::bottleneck::percent;
 use crate::outcome::{FigureLine, Trial, VariantOutcome};
-use crate::scenario::{Bound, Metric, Nature};
+use crate::scenario::{Bound, Metric, MetricKind};
 
 /// With fewer rounds an outlier cannot be identified.
 const ROUNDS_MIN: usize = 3;
@@ -46,9 +46,9 @@ fn at(sorted: &[f64], share: f64) -> f64 {
 /// precision, or else a limit for the kind of metric. `None` for counts of events, which are few and vary.
 pub(super) fn bar(metric: &Metric, precision: Option<f64>, rounds: usize) -> Option<f64> {
     let bar = match metric.nature() {
-        Nature::Rate | Nature::Cost | Nature::Memory => DEVIATION_MAX,
-        Nature::Latency => DEVIATION_OF_LATENCY_MAX,
-        Nature::Count => return None,
+        MetricKind::Rate | MetricKind::Cost | MetricKind::Memory => DEVIATION_MAX,
+        MetricKind::Latency => DEVIATION_OF_LATENCY_MAX,
+        MetricKind::Count => return None,
     };
     Some(precision.map_or(bar, |precision| precision * (rounds as f64).sqrt() / MEDIAN))
 }

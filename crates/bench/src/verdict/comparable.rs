@@ -7,7 +7,7 @@ use onrush_measure::units;
 
 use super::bottleneck::percent;
 use crate::outcome::{Latency, Trial, VariantOutcome};
-use crate::scenario::{Figure, Metric, Nature, ResponsesMay, Role};
+use crate::scenario::{Figure, Metric, MetricKind, ResponseRule, Role};
 
 /// Maximum difference between both sides in the share of a status class.
 const CLASS_SHARE_MAX: f64 = 0.01;
@@ -24,9 +24,9 @@ pub(super) fn incomparable(
     (peer, theirs): (&VariantOutcome, &Trial),
 ) -> Option<String> {
     let (is_per_request, is_latency) = match figure.metric.nature() {
-        Nature::Rate | Nature::Cost => (true, false),
-        Nature::Latency => (false, true),
-        Nature::Memory | Nature::Count => (false, false),
+        MetricKind::Rate | MetricKind::Cost => (true, false),
+        MetricKind::Latency => (false, true),
+        MetricKind::Memory | MetricKind::Count => (false, false),
     };
     if !ours.has_metrics() || !theirs.has_metrics() {
         return None;
@@ -39,13 +39,13 @@ pub(super) fn incomparable(
         return Some(why);
     }
     match figure.responses {
-        ResponsesMay::Differ => None,
-        ResponsesMay::NotDiffer if is_per_request || is_latency => {
+        ResponseRule::Differ => None,
+        ResponseRule::NotDiffer if is_per_request || is_latency => {
             let is_one_client =
                 variant.programs.get(&Role::Client) == peer.programs.get(&Role::Client);
             statuses(ours, theirs).or_else(|| sizes(ours, theirs).filter(|_| is_one_client))
         }
-        ResponsesMay::NotDiffer => None,
+        ResponseRule::NotDiffer => None,
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use crate::scenario::LatencyFrom;
 
-    fn why(metric: &str, responses: ResponsesMay, change: impl Fn(&mut Trial)) -> Option<String> {
+    fn why(metric: &str, responses: ResponseRule, change: impl Fn(&mut Trial)) -> Option<String> {
         let figure = Figure {
             metric: Metric::parse(metric).expect("a metric"),
             ours: Vec::new(),
@@ -136,11 +136,11 @@ mod tests {
             let latency = trial.latency_us.as_mut().expect("latencies");
             latency.from = LatencyFrom::Backfilled;
         };
-        let said = why("latency.p99", ResponsesMay::NotDiffer, change);
+        let said = why("latency.p99", ResponseRule::NotDiffer, change);
         let expected =
             "its client adds samples for delayed requests, ours counts from sending a request";
         assert_eq!(said.as_deref(), Some(expected));
-        assert_eq!(why("rps", ResponsesMay::NotDiffer, change), None);
+        assert_eq!(why("rps", ResponseRule::NotDiffer, change), None);
     }
 
     #[test]
@@ -148,18 +148,18 @@ mod tests {
         let change = |trial: &mut Trial| {
             trial.statuses = [("2xx".into(), 500), ("3xx".into(), 500)].into();
         };
-        let said = why("server.cpu_us_per_request", ResponsesMay::NotDiffer, change);
+        let said = why("server.cpu_us_per_request", ResponseRule::NotDiffer, change);
         assert_eq!(
             said.as_deref(),
             Some("50 % of its responses have status 2xx, 100 % of ours")
         );
-        assert_eq!(why("rps", ResponsesMay::Differ, change), None);
+        assert_eq!(why("rps", ResponseRule::Differ, change), None);
     }
 
     #[test]
     fn different_sizes_have_no_ratio_and_different_heads_do() {
         let of = |bytes_per_s: f64| {
-            why("rps", ResponsesMay::NotDiffer, |trial| {
+            why("rps", ResponseRule::NotDiffer, |trial| {
                 trial.bytes_per_s = Some(bytes_per_s);
             })
         };

@@ -7,7 +7,7 @@ use super::bottleneck::percent;
 use super::comparable::incomparable;
 use super::validity::unsteady_in_words;
 use crate::outcome::{FigureLine, Interval, Trial, VariantOutcome, Verdict, WorkOutcome};
-use crate::scenario::{Figure, Metric, Nature, Role};
+use crate::scenario::{Figure, Metric, MetricKind, Role};
 
 pub(super) const CONFIDENCE: f64 = 0.95;
 
@@ -267,11 +267,11 @@ fn excluded_reason(aim: &RoundCriteria<'_>, trial: &Trial, side: Side) -> Option
         return Some(ExcludedReason::Disturbed(share));
     }
     let (needs_client_with_room, needs_steady_rate) = match metric.nature() {
-        Nature::Cost | Nature::Count | Nature::Memory => (false, false),
+        MetricKind::Cost | MetricKind::Count | MetricKind::Memory => (false, false),
         // Our rate is then a lower bound, which is acceptable; a lower bound of the peer's rate would favour us.
-        Nature::Rate => (side == Side::Theirs, true),
+        MetricKind::Rate => (side == Side::Theirs, true),
         // The control client's latencies do not depend on the load client being saturated.
-        Nature::Latency => (!is_of_control, true),
+        MetricKind::Latency => (!is_of_control, true),
     };
     if trial.client_is_limit && needs_client_with_room {
         return Some(ExcludedReason::Because("the client was the limit".into()));
@@ -310,7 +310,7 @@ fn is_mostly_disturbed(metric: &Metric, pairs: &[Pair]) -> bool {
 
 /// Whether other programs affected a value that is shown because it has no target. Memory does not depend on CPU use.
 fn is_disturbed(metric: &Metric, pair: &Pair) -> bool {
-    pair.disturbed.is_some() && metric.nature() != Nature::Memory
+    pair.disturbed.is_some() && metric.nature() != MetricKind::Memory
 }
 
 /// Reasons for rounds that do not count or were disturbed, without duplicates.
@@ -342,7 +342,7 @@ fn notes(
                 &format!("disturbed: other programs used up to {most} of a CPU"),
                 pair.round,
             ),
-            None if metric.nature() == Nature::Rate && trial.client_is_limit => {
+            None if metric.nature() == MetricKind::Rate && trial.client_is_limit => {
                 add(
                     "the client was the limit, the true rate is higher",
                     pair.round,
@@ -366,7 +366,7 @@ fn notes(
 mod tests {
     use super::*;
     use crate::placement::place;
-    use crate::scenario::{Bound, Counted};
+    use crate::scenario::{Bound, CountedUnit};
 
     fn variant(name: &str, values: &[f64]) -> VariantOutcome {
         let trial = |(index, value): (usize, &f64)| Trial {
@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn what_clients_count_names_the_figure_and_must_be_the_same() {
         let mut variants = [variant("ours", &[10.0]), variant("theirs", &[10.0])];
-        variants[0].trials[0].counted = Counted::Bytes;
+        variants[0].trials[0].counted = CountedUnit::Bytes;
         let alone = &figure_lines(&figure(None, None), &variants)[0];
         assert_eq!(alone.title, "bytes per second");
         assert_eq!(alone.verdict, Verdict::Measured);
@@ -427,7 +427,7 @@ mod tests {
             beside.notes,
             ["theirs: its client counts requests, ours counts bytes"]
         );
-        let cost = Metric::Cpu(Role::Server).title_of(Counted::Bytes);
+        let cost = Metric::Cpu(Role::Server).title_of(CountedUnit::Bytes);
         assert_eq!(cost, "server CPU per byte");
     }
 

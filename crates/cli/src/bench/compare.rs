@@ -9,9 +9,9 @@ use onrush_bench::compare::{Comparison, ComparisonStatus, Options, Selection, co
 use onrush_bench::limits::COMPARED_MAX;
 use serde_json::json;
 
-use super::exit::{EXIT_UNTOLD, EXIT_WORSE};
+use super::exit::{EXIT_NOT_COMPARABLE, EXIT_WORSE};
+use super::output_files::{self, OutputFiles};
 use super::share::share;
-use super::written::{self, Written};
 
 /// Sets results beside each other: what became better or worse, by how much, and how surely (docs/compare.md).
 #[derive(clap::Args)]
@@ -58,7 +58,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ("--json", args.json.as_deref()),
         ("--markdown", args.markdown.as_deref()),
     ];
-    let files = Written::open(&wanted, &inputs)?;
+    let files = OutputFiles::open(&wanted, &inputs)?;
     let options = Options {
         min_effect: args.smallest,
         only: args.only.clone(),
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         comparisons.push(comparison);
     }
     let texts: Vec<String> = comparisons.iter().map(Comparison::to_string).collect();
-    written::show(files.out(), &texts.join("\n"));
+    output_files::show(files.out(), &texts.join("\n"));
     files.write(|flag| match flag {
         "--json" => format!("{:#}\n", json!({ "schema": 1, "comparisons": comparisons })),
         _ => {
@@ -103,7 +103,7 @@ fn code(comparisons: &[Comparison], only: &[String]) -> u8 {
     let standings = comparisons.iter().map(|it| it.status(asked));
     match standings.max().unwrap_or(ComparisonStatus::Passed) {
         ComparisonStatus::Passed => 0,
-        ComparisonStatus::Untold => EXIT_UNTOLD,
+        ComparisonStatus::Untold => EXIT_NOT_COMPARABLE,
         ComparisonStatus::Worse => EXIT_WORSE,
     }
 }

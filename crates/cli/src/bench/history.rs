@@ -8,8 +8,8 @@ use onrush_bench::history::{History, Options, history};
 use time::Month;
 
 use super::exit::EXIT_WORSE;
+use super::output_files::{self, OutputFiles};
 use super::share::{confidence, share};
-use super::written::{self, Written};
 
 /// Reads all results below a folder, in the order of their dates, and finds where figures changed (docs/compare.md).
 #[derive(clap::Args)]
@@ -80,7 +80,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         ("--markdown", args.markdown.as_deref()),
         ("--html", args.html.as_deref()),
     ];
-    let files = Written::open(&wanted, &[])?;
+    let files = OutputFiles::open(&wanted, &[])?;
     let options = Options {
         min_effect: args.smallest,
         confidence: args.confidence,
@@ -95,7 +95,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             args.only.join(" or ")
         );
     }
-    written::show(files.out(), &history.to_string());
+    output_files::show(files.out(), &history.to_string());
     files.write(|flag| match flag {
         "--json" => history.to_json(),
         "--markdown" => history.to_markdown(),

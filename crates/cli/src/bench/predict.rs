@@ -14,7 +14,7 @@ use onrush_bench::predict::{Cost, CostFile, Machine, predict, series, text};
 use onrush_measure::amount::count;
 
 use super::machine;
-use crate::terminal::{Out, say};
+use crate::terminal::{Out, print_error};
 
 /// Names that an error lists: about a screenful.
 const NAMES_SHOWN_MAX: usize = 20;
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            say(format_args!("onrush bench predict: {error:#}"));
+            print_error(format_args!("onrush bench predict: {error:#}"));
             ExitCode::from(1)
         }
     }

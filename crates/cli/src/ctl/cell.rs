@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-pub(super) fn word(value: &Value) -> String {
+pub(super) fn text_cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => printable(text),
@@ -44,7 +44,7 @@ pub(super) fn bytes(value: &Value) -> String {
 }
 
 /// Iterates over a JSON array; empty for any other value.
-pub(super) fn all(list: &Value) -> impl Iterator<Item = &Value> + Clone {
+pub(super) fn array_items(list: &Value) -> impl Iterator<Item = &Value> + Clone {
     list.as_array().into_iter().flatten()
 }
 

@@ -6,7 +6,7 @@ use onrush_measure::amount::count;
 use onrush_measure::table::Table;
 use serde_json::Value;
 
-use super::cell::{all, time, word};
+use super::cell::{array_items, text_cell, time};
 
 /// Which connections are shown.
 #[derive(clap::Args)]
@@ -76,18 +76,18 @@ pub(super) fn show(said: &Value) -> String {
     ];
     let mut table = Table::new(&head, 4..head.len());
     let mut more = String::new();
-    for one in all(&said["connections"]) {
+    for one in array_items(&said["connections"]) {
         table.push(vec![
-            word(&one["id"]),
-            word(&one["client"]),
-            word(&one["state"]),
+            text_cell(&one["id"]),
+            text_cell(&one["client"]),
+            text_cell(&one["state"]),
             one["tls"]["version"]
                 .as_str()
                 .map_or("-", |version| version.trim_start_matches("TLSv"))
                 .to_owned(),
-            brief(&one["age"]),
-            brief(&one["idle"]),
-            word(&one["requests"]),
+            short_duration(&one["age"]),
+            short_duration(&one["idle"]),
+            text_cell(&one["requests"]),
             amount(&one["bytes_in"]),
             amount(&one["bytes_out"]),
         ]);
@@ -95,10 +95,10 @@ pub(super) fn show(said: &Value) -> String {
         if !request.is_null() {
             more += &format!(
                 "{}: {} {}, {} for {}\n",
-                word(&one["id"]),
-                word(&request["method"]),
-                word(&request["target"]),
-                word(&request["state"]),
+                text_cell(&one["id"]),
+                text_cell(&request["method"]),
+                text_cell(&request["target"]),
+                text_cell(&request["state"]),
                 time(&request["age"]),
             );
         }
@@ -120,7 +120,7 @@ pub(super) fn show(said: &Value) -> String {
 }
 
 /// Formats seconds in few letters, since the table has many columns.
-fn brief(value: &Value) -> String {
+fn short_duration(value: &Value) -> String {
     match value.as_f64() {
         None => "-".to_owned(),
         Some(seconds) if seconds < 1.0 => format!("{:.0}ms", seconds * 1e3),
@@ -177,7 +177,7 @@ mod tests {
             (7200.0, "2h"),
             (864_000.0, "10d"),
         ] {
-            assert_eq!(brief(&json!(seconds)), text);
+            assert_eq!(short_duration(&json!(seconds)), text);
         }
         for (bytes, text) in [
             (0, "0"),
@@ -188,7 +188,7 @@ mod tests {
             assert_eq!(amount(&json!(bytes)), text);
         }
         assert_eq!(
-            (brief(&Value::Null), amount(&Value::Null)),
+            (short_duration(&Value::Null), amount(&Value::Null)),
             ("-".to_owned(), "-".to_owned())
         );
     }

@@ -5,12 +5,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::bail;
-use onrush_admin::client::{Place, Response, ask};
+use onrush_admin::client::{Endpoint, Response, request};
 use onrush_measure::amount::duration;
 use onrush_measure::table::Table;
 use serde_json::{Map, Value, json};
 
-use super::cell::{all, time, word};
+use super::cell::{array_items, text_cell, time};
 
 pub(super) const PATH: &str = "/v1/profile";
 
@@ -40,13 +40,13 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// As [`ask`], and when a different server responds at the end of the interval.
-pub(super) fn ask_twice(place: &Place, args: &Args) -> io::Result<Response> {
-    let first = ask(place, PATH, None)?;
+pub(super) fn fetch(place: &Endpoint, args: &Args) -> io::Result<Response> {
+    let first = request(place, PATH, None)?;
     let Some(interval) = args.interval.filter(|_| first.status == 200) else {
         return Ok(first);
     };
     thread::sleep(interval);
-    let second = ask(place, PATH, None)?;
+    let second = request(place, PATH, None)?;
     if second.status != 200 {
         return Ok(second);
     }
@@ -62,8 +62,8 @@ pub(super) fn ask_twice(place: &Place, args: &Args) -> io::Result<Response> {
 
 /// Difference of two profiles; `None` when they cannot come from the same server.
 fn difference(before: &Value, after: &Value) -> Option<Value> {
-    let cores = all(&after["cores"]).filter_map(|core| {
-        let mut earlier = all(&before["cores"]).filter(|one| one["core"] == core["core"]);
+    let cores = array_items(&after["cores"]).filter_map(|core| {
+        let mut earlier = array_items(&before["cores"]).filter(|one| one["core"] == core["core"]);
         let mut between = since(earlier.next()?, core);
         if let Some(Value::Object(between)) = &mut between {
             between.insert("core".to_owned(), core["core"].clone());
@@ -83,8 +83,8 @@ fn since(before: &Value, after: &Value) -> Option<Value> {
         between.insert(name.to_owned(), less(&before[name], &after[name])?);
     }
     let mut works = Vec::new();
-    for work in all(&after["work"]) {
-        let mut earlier = all(&before["work"]).filter(|one| one["work"] == work["work"]);
+    for work in array_items(&after["work"]) {
+        let mut earlier = array_items(&before["work"]).filter(|one| one["work"] == work["work"]);
         let nothing = json!({ "calls": 0, "time": 0.0, "latency": 0.0, "cpu_time": 0.0 });
         let earlier = earlier.next().unwrap_or(&nothing);
         let calls = work["calls"]
@@ -127,7 +127,7 @@ fn share(part: &Value, whole: &Value) -> String {
 }
 
 /// Summary of the CPU time of the threads.
-fn spent(profile: &Value) -> String {
+fn cpu_summary(profile: &Value) -> String {
     let (elapsed, ran) = (&profile["elapsed"], &profile["cpu_time"]);
     let had_work = match &profile["had_work"] {
         Value::Null => String::new(),
@@ -156,7 +156,7 @@ fn used(core: &Value) -> &Value {
 
 /// Formats the profile as a table, the longest work first; the wait for the kernel, which is mostly sleep, is last.
 pub(super) fn show(said: &Value, core: Option<u64>) -> anyhow::Result<String> {
-    let cores = all(&said["cores"]);
+    let cores = array_items(&said["cores"]);
     let (whose, profile) = match core {
         None => ("all cores".to_owned(), &said["all"]),
         Some(number) => match cores.clone().find(|one| one["core"] == number) {
@@ -164,7 +164,7 @@ pub(super) fn show(said: &Value, core: Option<u64>) -> anyhow::Result<String> {
             None => bail!("core {number} does not exist: onrush ctl status lists the cores"),
         },
     };
-    let mut text = format!("{whose}: {}\n", spent(profile));
+    let mut text = format!("{whose}: {}\n", cpu_summary(profile));
     if core.is_none() && cores.clone().count() > 1 {
         let busy = cores.map(|core| {
             format!(
@@ -180,7 +180,7 @@ pub(super) fn show(said: &Value, core: Option<u64>) -> anyhow::Result<String> {
         "work", "calls", "time", "mean", "longest", "latency", "mean", "longest",
     ];
     let mut table = Table::new(&head, 1..head.len());
-    let mut works: Vec<&Value> = all(&profile["work"]).collect();
+    let mut works: Vec<&Value> = array_items(&profile["work"]).collect();
     works.sort_by(|one, other| {
         let key = |work: &Value| {
             (
@@ -201,8 +201,8 @@ pub(super) fn show(said: &Value, core: Option<u64>) -> anyhow::Result<String> {
             false => "-".to_owned(),
         };
         table.push(vec![
-            word(&work["work"]),
-            word(&work["calls"]),
+            text_cell(&work["work"]),
+            text_cell(&work["calls"]),
             time(&work["time"]),
             time(&work["time_mean"]),
             time(&work["time_max"]),

@@ -3,7 +3,7 @@
 use onrush_measure::table::Table;
 use serde_json::Value;
 
-use super::cell::{all, bytes, time, word};
+use super::cell::{array_items, bytes, text_cell, time};
 
 /// A line about trace spans, if there are any, and the newline that ends the paragraph.
 fn spans(said: &Value) -> String {
@@ -43,12 +43,12 @@ fn rights(said: &Value) -> String {
     if said["reduced"] != true {
         return landlock + filter;
     }
-    let capabilities: Vec<String> = all(&said["capabilities"]).map(word).collect();
+    let capabilities: Vec<String> = array_items(&said["capabilities"]).map(text_cell).collect();
     let capabilities = match capabilities.is_empty() {
         true => "no capabilities".to_owned(),
         false => format!("{} only", capabilities.join(", ")),
     };
-    let (user, group) = (word(&said["user"]), word(&said["group"]));
+    let (user, group) = (text_cell(&said["user"]), text_cell(&said["group"]));
     format!("\nuser {user}, group {group}, {capabilities}{landlock}{filter}")
 }
 
@@ -58,25 +58,25 @@ pub(super) fn status(said: &Value) -> String {
         "onrush {}, process {}, {}, for {} d {:02}:{:02}:{:02}\n\
          configuration {}, driver {}{}\n\
          {} requests on {} connections; {} in flight, {} connections open\n",
-        word(&said["version"]),
-        word(&said["process"]),
-        word(&said["phase"]),
+        text_cell(&said["version"]),
+        text_cell(&said["process"]),
+        text_cell(&said["phase"]),
         uptime / 86400,
         uptime / 3600 % 24,
         uptime / 60 % 60,
         uptime % 60,
-        word(&said["generation"]),
-        word(&said["driver"]),
+        text_cell(&said["generation"]),
+        text_cell(&said["driver"]),
         rights(&said["privileges"]),
-        word(&said["requests"]),
-        word(&said["connections_total"]),
-        word(&said["in_flight"]),
-        word(&said["connections"]),
+        text_cell(&said["requests"]),
+        text_cell(&said["connections_total"]),
+        text_cell(&said["in_flight"]),
+        text_cell(&said["connections"]),
     );
-    for address in all(&said["sockets_gone"]) {
+    for address in array_items(&said["sockets_gone"]) {
         text += &format!(
             "the socket file {} is gone: no client can connect to it; restart the server\n",
-            word(address)
+            text_cell(address)
         );
     }
     text += &spans(&said["spans"]);
@@ -92,17 +92,17 @@ pub(super) fn status(said: &Value) -> String {
         "buffers",
     ];
     let mut table = Table::new(&head, 0..head.len());
-    for core in all(&said["cores"]) {
+    for core in array_items(&said["cores"]) {
         table.push(vec![
-            word(&core["core"]),
-            word(&core["cpu"]),
+            text_cell(&core["core"]),
+            text_cell(&core["cpu"]),
             time(&core["cpu_time"]),
             time(&core["run_queue_time"]),
             time(&core["busy_max"]),
-            word(&core["connections"]),
-            word(&core["in_flight"]),
-            word(&core["requests"]),
-            word(&core["buffers"]),
+            text_cell(&core["connections"]),
+            text_cell(&core["in_flight"]),
+            text_cell(&core["requests"]),
+            text_cell(&core["buffers"]),
         ]);
     }
     text += &table.text();
@@ -111,14 +111,14 @@ pub(super) fn status(said: &Value) -> String {
 
 pub(super) fn servers(said: &Value) -> String {
     let mut text = String::new();
-    for group in all(&said["groups"]) {
+    for group in array_items(&said["groups"]) {
         text += &format!(
             "{}: {} requests, {} in flight, {} of {} queued, p99 {}\n",
-            word(&group["name"]),
-            word(&group["requests"]),
-            word(&group["in_flight"]),
-            word(&group["queued"]),
-            word(&group["queue_max"]),
+            text_cell(&group["name"]),
+            text_cell(&group["requests"]),
+            text_cell(&group["in_flight"]),
+            text_cell(&group["queued"]),
+            text_cell(&group["queue_max"]),
             time(&group["duration"]["p99"]),
         );
         let head = [
@@ -137,12 +137,12 @@ pub(super) fn servers(said: &Value) -> String {
             "last event",
         ];
         let mut table = Table::new(&head, 3..head.len());
-        for server in all(&group["servers"]) {
-            let (state, wanted) = (word(&server["state"]), word(&server["wanted"]));
+        for server in array_items(&group["servers"]) {
+            let (state, wanted) = (text_cell(&server["state"]), text_cell(&server["wanted"]));
             let responses = &server["responses"];
             table.push(vec![
-                word(&server["name"]),
-                word(&server["address"]),
+                text_cell(&server["name"]),
+                text_cell(&server["address"]),
                 match wanted.as_str() {
                     "up" => state,
                     wanted => format!("{wanted} by hand ({state})"),
@@ -151,18 +151,18 @@ pub(super) fn servers(said: &Value) -> String {
                 } else {
                     ""
                 },
-                word(&server["weight"])
+                text_cell(&server["weight"])
                     + if server["weight_is_set"] == true {
                         " by hand"
                     } else {
                         ""
                     },
-                word(&server["in_flight"]),
-                word(&server["idle_connections"]),
-                word(&responses["2xx"]),
-                word(&responses["4xx"]),
-                word(&responses["5xx"]),
-                word(&server["failures"]),
+                text_cell(&server["in_flight"]),
+                text_cell(&server["idle_connections"]),
+                text_cell(&responses["2xx"]),
+                text_cell(&responses["4xx"]),
+                text_cell(&responses["5xx"]),
+                text_cell(&server["failures"]),
                 time(&server["first_byte"]["p50"]),
                 time(&server["first_byte"]["p99"]),
                 last(&server["events"]),
@@ -184,11 +184,11 @@ fn last(events: &Value) -> String {
     };
     let kind = event["event"].as_str().unwrap_or("");
     let kind = kind.strip_prefix("server_").unwrap_or(kind);
-    format!("{kind} {}", word(&event["time"]))
+    format!("{kind} {}", text_cell(&event["time"]))
 }
 
 pub(super) fn events(list: &Value) -> String {
-    match all(list).map(event).collect::<String>() {
+    match array_items(list).map(event).collect::<String>() {
         text if text.is_empty() => "no events yet\n".to_owned(),
         text => text,
     }
@@ -197,9 +197,9 @@ pub(super) fn events(list: &Value) -> String {
 pub(super) fn event(event: &Value) -> String {
     format!(
         "{} {:5} {}\n",
-        word(&event["time"]),
-        word(&event["level"]),
-        word(&event["message"])
+        text_cell(&event["time"]),
+        text_cell(&event["level"]),
+        text_cell(&event["message"])
     )
 }
 
@@ -210,16 +210,16 @@ pub(super) fn traffic(list: &Value, what: &str) -> String {
         "p99.9",
     ];
     let mut table = Table::new(&head, 1..head.len());
-    for one in all(list) {
+    for one in array_items(list) {
         let (responses, duration) = (&one["responses"], &one["duration"]);
         table.push(vec![
-            word(&one["name"]),
-            word(&one["requests"]),
-            word(&responses["2xx"]),
-            word(&responses["3xx"]),
-            word(&responses["4xx"]),
-            word(&responses["5xx"]),
-            word(&one["given_up_by_clients"]),
+            text_cell(&one["name"]),
+            text_cell(&one["requests"]),
+            text_cell(&responses["2xx"]),
+            text_cell(&responses["3xx"]),
+            text_cell(&responses["4xx"]),
+            text_cell(&responses["5xx"]),
+            text_cell(&one["given_up_by_clients"]),
             bytes(&one["bytes_sent"]),
             time(&duration["p50"]),
             time(&duration["p90"]),
@@ -235,14 +235,18 @@ pub(super) fn requests(said: &Value) -> String {
         &["age", "state", "client", "core", "server", "request"],
         6..6,
     );
-    for one in all(&said["requests"]) {
+    for one in array_items(&said["requests"]) {
         table.push(vec![
             time(&one["age"]),
-            word(&one["state"]),
-            word(&one["client"]),
-            word(&one["core"]),
-            word(&one["server"]),
-            format!("{} {}", word(&one["method"]), word(&one["target"])),
+            text_cell(&one["state"]),
+            text_cell(&one["client"]),
+            text_cell(&one["core"]),
+            text_cell(&one["server"]),
+            format!(
+                "{} {}",
+                text_cell(&one["method"]),
+                text_cell(&one["target"])
+            ),
         ]);
     }
     if table.is_empty() {
@@ -262,14 +266,14 @@ pub(super) fn configuration(said: &Value) -> String {
                 "# {file}, in force as generation {}\n{text}",
                 said["generation"]
             );
-            let included = all(&said["included"]).map(|included| {
+            let included = array_items(&said["included"]).map(|included| {
                 let text = included["text"].as_str().unwrap_or_default();
-                format!("\n# {}, included\n{text}", word(&included["file"]))
+                format!("\n# {}, included\n{text}", text_cell(&included["file"]))
             });
             std::iter::once(first).chain(included).collect()
         }
         _ => {
-            let words: Vec<String> = all(&said["command_line"]).map(word).collect();
+            let words: Vec<String> = array_items(&said["command_line"]).map(text_cell).collect();
             format!("onrush {}\n", words.join(" "))
         }
     }
@@ -277,7 +281,7 @@ pub(super) fn configuration(said: &Value) -> String {
 
 pub(super) fn reload(said: &Value) -> String {
     let mut text = format!("generation {} is in force\n", said["generation"]);
-    let changes: Vec<String> = all(&said["changes"]).map(word).collect();
+    let changes: Vec<String> = array_items(&said["changes"]).map(text_cell).collect();
     match changes.is_empty() {
         true => text += "no changes in the file; the files that it names were read again\n",
         false => changes
@@ -287,13 +291,15 @@ pub(super) fn reload(said: &Value) -> String {
     if said["changes_not_shown"] != 0 {
         text += &format!("  and {} more\n", said["changes_not_shown"]);
     }
-    for address in all(&said["listening"]) {
-        text += &format!("  listening on {}\n", word(address));
+    for address in array_items(&said["listening"]) {
+        text += &format!("  listening on {}\n", text_cell(address));
     }
-    for address in all(&said["listening_no_more"]) {
-        text += &format!("  no longer listening on {}\n", word(address));
+    for address in array_items(&said["listening_no_more"]) {
+        text += &format!("  no longer listening on {}\n", text_cell(address));
     }
-    let used: Vec<String> = all(&said["generations_in_use"]).map(word).collect();
+    let used: Vec<String> = array_items(&said["generations_in_use"])
+        .map(text_cell)
+        .collect();
     if !used.is_empty() {
         text += &format!(
             "requests in flight keep their configuration: generation {}\n",

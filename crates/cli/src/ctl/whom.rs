@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
-use onrush_admin::client::Place;
+use onrush_admin::client::Endpoint;
 use onrush_admin::{Token, location};
 
 /// Flags that say which server is meant; without one it is the only server of this user. They may stand before or behind a
 /// subcommand, so what goes together is checked here: clap checks it of each of the two places by itself.
 #[derive(clap::Args)]
-pub(crate) struct Whom {
+pub(crate) struct ServerSelector {
     /// The admin interface: unix:PATH or IP:PORT [default: that of the only server of this user]
     #[arg(long, value_name = "ADDR", global = true)]
     address: Option<String>,
@@ -22,43 +22,44 @@ pub(crate) struct Whom {
 }
 
 /// Why no server could be selected, with the exit code.
-pub(crate) struct Unplaced {
+pub(crate) struct SelectionError {
     pub(crate) code: u8,
     pub(crate) why: anyhow::Error,
 }
 
-impl Whom {
+impl ServerSelector {
     /// Address of the server's admin interface.
     ///
     /// # Errors
     /// When there is no interface or several, or when the flags are invalid.
-    pub(crate) fn place(&self) -> Result<Place, Unplaced> {
-        self.check().map_err(|why| Unplaced { code: 1, why })?;
+    pub(crate) fn place(&self) -> Result<Endpoint, SelectionError> {
+        self.check()
+            .map_err(|why| SelectionError { code: 1, why })?;
         if let Some(text) = &self.address {
             return self
                 .addressed(text)
-                .map_err(|why| Unplaced { code: 1, why });
+                .map_err(|why| SelectionError { code: 1, why });
         }
         if let Some(process) = self.pid {
-            return Ok(Place::Unix(location::of(process)));
+            return Ok(Endpoint::Unix(location::socket_of(process)));
         }
-        let mut all = location::all();
+        let mut all = location::live_sockets();
         if let (Some((_, path)), true) = (all.pop(), all.is_empty()) {
-            return Ok(Place::Unix(path));
+            return Ok(Endpoint::Unix(path));
         }
-        let processes: Vec<String> = location::all()
+        let processes: Vec<String> = location::live_sockets()
             .iter()
             .map(|(process, _)| process.to_string())
             .collect();
         Err(match processes.is_empty() {
-            true => Unplaced {
+            true => SelectionError {
                 code: 2,
                 why: anyhow::anyhow!(
                     "no server of this user has an admin socket in {}: pass --address, or run as the user of the server",
                     location::directory().display()
                 ),
             },
-            false => Unplaced {
+            false => SelectionError {
                 code: 1,
                 why: anyhow::anyhow!(
                     "several servers are running: expected --pid with one of {}",
@@ -78,9 +79,9 @@ impl Whom {
         Ok(())
     }
 
-    fn addressed(&self, text: &str) -> anyhow::Result<Place> {
+    fn addressed(&self, text: &str) -> anyhow::Result<Endpoint> {
         if let Some(path) = text.strip_prefix("unix:") {
-            return Ok(Place::Unix(path.into()));
+            return Ok(Endpoint::Unix(path.into()));
         }
         let address = text
             .parse()
@@ -88,6 +89,6 @@ impl Whom {
         let token = self.token_file.as_deref().map(|path| {
             Token::read(path).with_context(|| format!("--token-file {}", path.display()))
         });
-        Ok(Place::Tcp(address, token.transpose()?))
+        Ok(Endpoint::Tcp(address, token.transpose()?))
     }
 }

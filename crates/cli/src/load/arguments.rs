@@ -15,7 +15,7 @@ use onrush_measure::amount::{count, duration};
 
 use super::output::{self, Output};
 use super::value::{Cpus, cpus, duration_or_seconds, io_driver};
-use super::{calls, datagrams, http2, memcached, pace, reach, requests, results};
+use super::{connection_flags, datagrams, grpc, http2, memcached, pace, requests, results};
 
 /// Default length of a run: wrk's.
 pub(super) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ segment says that nothing of the request had arrived; a reset is an error, for t
 Latencies are those of responses, from the moment their request should have started.";
 
 /// Flags that the self-test ignores: all but --io. A test keeps the list complete.
-const NOT_OF_SELFTEST: [&str; 91] = [
+const FLAGS_IGNORED_BY_SELFTEST: [&str; 91] = [
     "response_size",
     "urls",
     "connections",
@@ -144,7 +144,7 @@ pub(crate) struct Args {
     pub(super) urls: Vec<Target>,
 
     /// Test this program against a server of its own with known delays, and this machine: are the figures right?
-    #[arg(long, conflicts_with_all = NOT_OF_SELFTEST)]
+    #[arg(long, conflicts_with_all = FLAGS_IGNORED_BY_SELFTEST)]
     pub(super) selftest: bool,
 
     /// Take the command line of another tool, h1load, h2load, wrk, wrk2, oha, hey or mcblaster, which is all that follows, and print what it would;
@@ -197,7 +197,7 @@ pub(crate) struct Args {
     pub(super) pace: pace::PaceArgs,
 
     #[command(flatten)]
-    pub(super) reach: reach::ReachArgs,
+    pub(super) reach: connection_flags::ConnectionArgs,
 
     #[command(flatten)]
     pub(super) packets: datagrams::PacketArgs,
@@ -231,7 +231,10 @@ pub(super) enum Results {
 
 impl Args {
     /// Options of a run against `urls`, and what was read from files.
-    pub(super) fn options(self, urls: &[Target]) -> Result<(Options, requests::Found), Error> {
+    pub(super) fn options(
+        self,
+        urls: &[Target],
+    ) -> Result<(Options, requests::RequestFiles), Error> {
         let paced = self.pace.paced().map_err(Error::Invalid)?;
         let after = match (self.duration, self.count) {
             (None, None) => paced.duration.or(Some(DURATION_DEFAULT)),
@@ -271,7 +274,7 @@ impl Args {
         let mut found =
             requested(self.asked, self.memcached, urls, &mut options).map_err(Error::Invalid)?;
         if let Some(time) = self.timeout {
-            calls::tell_timeout(&mut options, time);
+            grpc::add_grpc_timeout(&mut options, time);
         }
         found.files.extend(self.reach.files().cloned());
         let reach = self.reach.reach(&options.target);
@@ -291,7 +294,7 @@ fn requested(
     memcached: memcached::MemcachedArgs,
     urls: &[Target],
     options: &mut Options,
-) -> Result<requests::Found, String> {
+) -> Result<requests::RequestFiles, String> {
     if urls.iter().all(|url| url.scheme.is_http()) {
         return match memcached.first_given() {
             None => http.apply(urls, options),
@@ -307,14 +310,14 @@ fn requested(
                 "{flag} does not apply to {}, which echoes plain bytes: remove the option",
                 urls[0].url
             )),
-            (None, [_]) => Ok(requests::Found::default()),
+            (None, [_]) => Ok(requests::RequestFiles::default()),
             (None, _) => {
                 Err("tcp:// takes one URL: start one run per URL at the same time".to_owned())
             }
         };
     }
     options.memcached = memcached.asks(urls, http.first_given())?;
-    Ok(requests::Found::default())
+    Ok(requests::RequestFiles::default())
 }
 
 #[cfg(test)]
@@ -346,7 +349,7 @@ mod tests {
             .map(|argument| argument.get_id().as_str())
             .filter(|id| !["selftest", "io", "as_tool", "help", "version"].contains(id))
             .collect();
-        let mut listed = NOT_OF_SELFTEST.to_vec();
+        let mut listed = FLAGS_IGNORED_BY_SELFTEST.to_vec();
         listed.sort_unstable();
         let mut all = ids.clone();
         all.sort_unstable();

@@ -28,7 +28,7 @@ use self::line::{Line, Printer, Run};
 use super::arguments::Args;
 use super::populate::populate;
 use super::signals::stop_on_signal;
-use crate::terminal::{Out, say};
+use crate::terminal::{Out, print_error};
 
 /// Runs the command line of the tool named by the first word and prints the tool's output. Errors and the reasons of an
 /// INVALID verdict go to standard error; the exit code is 0 after every completed run, as with these tools.
@@ -61,10 +61,10 @@ pub(super) fn run(words: &[String]) -> Result<u8, Error> {
 impl Run {
     fn execute(mut self, tool: &str) -> Result<u8, Error> {
         for note in &self.notes {
-            say(format_args!("onrush load: --as {tool}: {note}"));
+            print_error(format_args!("onrush load: --as {tool}: {note}"));
         }
         if self.verbose {
-            say(format_args!("onrush load {}", quoted(&self.native)));
+            print_error(format_args!("onrush load {}", quoted(&self.native)));
         }
         let mut plan = Plan::new(options(&self.native)?)?;
         populate(&mut plan)?;
@@ -83,7 +83,7 @@ impl Run {
         let _ = write!(out, "{}", self.printer.end(&report));
         let _ = out.flush();
         if !matches!(self.printer, Printer::Own) {
-            complain(&report, &self.verdict(&report));
+            report_problems(&report, &self.verdict(&report));
         }
         Ok(0)
     }
@@ -164,14 +164,14 @@ fn quoted(words: &[String]) -> String {
 }
 
 /// Reports on standard error what the tool's output cannot show.
-fn complain(report: &Report, verdict: &Verdict) {
+fn report_problems(report: &Report, verdict: &Verdict) {
     if report.errors > 0 {
         let kinds = report.errors_by_kind.iter();
         let kinds: Vec<String> = kinds
             .filter(|(_, count)| **count > 0)
             .map(|(kind, count)| format!("{kind} {count}"))
             .collect();
-        say(format_args!(
+        print_error(format_args!(
             "onrush load: errors: {} ({})",
             report.errors,
             kinds.join(", ")
@@ -179,17 +179,17 @@ fn complain(report: &Report, verdict: &Verdict) {
     }
     let without = report.unanswered.response.count();
     if without > 0 {
-        say(format_args!(
+        print_error(format_args!(
             "onrush load: requests without a response: {without}; percentiles count each with the time it had waited, so they are lower bounds"
         ));
     }
     if verdict.state == State::Invalid {
         for reason in &verdict.reasons {
-            say(format_args!("onrush load: {} {reason}", reason.state));
+            print_error(format_args!("onrush load: {} {reason}", reason.state));
         }
     }
     if let Some(reason) = &report.stopped_because {
-        say(format_args!("onrush load: ended early: {reason}"));
+        print_error(format_args!("onrush load: ended early: {reason}"));
     }
 }
 
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_our_command_line_refuses_is_one_sentence() {
+    fn native_errors_are_one_line() {
         let words = ["-c", "2", "ftp://a/"].map(str::to_owned);
         let error = options(&words).unwrap_err().to_string();
         assert!(error.contains("does not begin with http://"), "{error}");
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cap_keeps_back_is_no_fault_of_the_run() {
+    fn capped_rate_does_not_invalidate_run() {
         let evidence = Evidence {
             rate_asked: Some(1000.0),
             rate_achieved: 40.0,
@@ -249,13 +249,13 @@ mod tests {
     }
 
     #[test]
-    fn a_native_line_can_be_pasted_into_a_shell() {
+    fn native_line_is_quoted_for_shell() {
         let words = ["--header=X: it's", "http://a/?b&c"].map(str::to_owned);
         assert_eq!(quoted(&words), r"'--header=X: it'\''s' 'http://a/?b&c'");
     }
 
     #[test]
-    fn other_tools_are_refused_with_those_that_are_known() {
+    fn unknown_tool_error_lists_tools() {
         let error = run(&["ab".to_owned()]).unwrap_err().to_string();
         assert!(
             error.contains("expected h1load, h2load, wrk, wrk2, oha, hey or mcblaster"),

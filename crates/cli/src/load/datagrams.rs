@@ -80,7 +80,7 @@ impl Size {
 }
 
 /// Flags that datagram runs accept in addition to [`PacketArgs`].
-const TAKEN: [&str; 18] = [
+const DATAGRAM_FLAGS: [&str; 18] = [
     "connections",
     "threads",
     "duration",
@@ -101,7 +101,7 @@ const TAKEN: [&str; 18] = [
     "find-max",
 ];
 
-const OWN: [&str; 9] = [
+const PACKET_FLAGS: [&str; 9] = [
     "size",
     "response-size",
     "one-way",
@@ -114,7 +114,7 @@ const OWN: [&str; 9] = [
 ];
 
 /// Flags of [`PacketArgs`] that tcp:// accepts; `response-size` is for tcp:// only.
-const OF_TCP: [&str; 4] = ["size", "response-size", "one-way", "round-trip"];
+const TCP_FLAGS: [&str; 4] = ["size", "response-size", "one-way", "round-trip"];
 
 /// Parses the size of a message over TCP.
 fn stream_bytes(text: &str) -> Option<NonZeroUsize> {
@@ -158,10 +158,13 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
     let is_tcp = targets.iter().any(|target| target.scheme == Scheme::Tcp);
     let wrong = given.iter().find(|id| match is_udp {
         true => {
-            let is_taken = TAKEN.contains(&id.as_str()) || OWN.contains(&id.as_str());
+            let is_taken =
+                DATAGRAM_FLAGS.contains(&id.as_str()) || PACKET_FLAGS.contains(&id.as_str());
             !is_taken || *id == "response-size"
         }
-        false => OWN.contains(&id.as_str()) && !(is_tcp && OF_TCP.contains(&id.as_str())),
+        false => {
+            PACKET_FLAGS.contains(&id.as_str()) && !(is_tcp && TCP_FLAGS.contains(&id.as_str()))
+        }
     });
     let Some(wrong) = wrong else { return Ok(()) };
     Err(Error::Invalid(match is_udp {
@@ -171,7 +174,7 @@ pub(super) fn check_flags(targets: &[Target], given: &[String]) -> Result<(), Er
         true => {
             format!("--{wrong} is only for requests, and udp:// sends datagrams: remove the option")
         }
-        false if OF_TCP.contains(&wrong.as_str()) => {
+        false if TCP_FLAGS.contains(&wrong.as_str()) => {
             format!(
                 "--{wrong} is only for datagrams and bytes over TCP: use it with udp://HOST:PORT or tcp://HOST:PORT"
             )

@@ -9,7 +9,7 @@ use onrush_load::report::Report;
 use onrush_load::{csv, hdr, html};
 
 use super::signals;
-use crate::terminal::{self, Out, say};
+use crate::terminal::{self, Out, print_error};
 
 /// Destinations of the result. They are opened before the run, so that an unwritable file does not cost the user a run.
 pub(super) struct Files(Vec<(Place, Form)>);
@@ -76,7 +76,10 @@ impl Files {
 
     /// Removes the results of an earlier run when the target of this run could not be reached: a script would take the older
     /// result for the result of this run. Returns `outcome`.
-    pub(super) fn reached<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn discard_old_results_if_unreachable<T>(
+        &self,
+        outcome: Result<T, Error>,
+    ) -> Result<T, Error> {
         if let Err(Error::Unreachable(_)) = &outcome {
             for (place, _) in &self.0 {
                 place.remove_older();
@@ -118,7 +121,7 @@ impl Files {
             self.0.into_iter().partition(|(place, _)| place.may_wait());
         let write = |(place, form): (Place, Form)| place.write(|writer| content(form, writer));
         let mut failures: Vec<String> = files.into_iter().filter_map(write).collect();
-        signals::end_at_once();
+        signals::end_on_first_signal();
         failures.extend(waiting.into_iter().filter_map(write));
         match failures.is_empty() {
             true => Ok(()),
@@ -144,11 +147,11 @@ impl Place {
             return;
         };
         match fs::remove_file(&older) {
-            Ok(()) => say(format_args!(
+            Ok(()) => print_error(format_args!(
                 "onrush load: removed {}, the result of an earlier run",
                 older.display()
             )),
-            Err(error) => say(format_args!(
+            Err(error) => print_error(format_args!(
                 "onrush load: {} is the result of an earlier run and cannot be removed: {error}",
                 older.display()
             )),

@@ -5,12 +5,12 @@ use std::time::Duration;
 use onrush_load::threshold::RunExtent;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Length {
+pub(super) struct RunLength {
     pub(super) after: Option<Duration>,
     pub(super) count: Option<u64>,
 }
 
-impl Length {
+impl RunLength {
     pub(super) fn extent(self, elapsed_s: f64) -> RunExtent {
         match (self.count, self.after) {
             (Some(count), _) => RunExtent::Requests(count),

@@ -18,19 +18,19 @@ use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::execute;
 
-use super::length::Length;
+use super::length::RunLength;
 
 /// Interval of key polling: short enough for people, and too rare to disturb the generator.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const KEY_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The open view.
 pub(super) struct Screen {
-    moments: Sender<Box<Shown>>,
+    moments: Sender<Box<SecondFigures>>,
     thread: JoinHandle<()>,
 }
 
 /// Figures of one second.
-struct Shown {
+struct SecondFigures {
     row: SecondRow,
     figures: Figures,
     errors_by_kind: BTreeMap<String, u64>,
@@ -42,11 +42,11 @@ impl Screen {
     /// Takes over the terminal and starts the thread.
     pub(super) fn open(
         headline: String,
-        length: Length,
+        length: RunLength,
         stopper: StopHandle,
     ) -> io::Result<Screen> {
         let terminal = ratatui::try_init()?;
-        IS_TAKEN.store(true, Ordering::Relaxed);
+        IS_TERMINAL_TAKEN.store(true, Ordering::Relaxed);
         let (moments, received) = channel();
         let live = LiveView {
             headline,
@@ -58,7 +58,7 @@ impl Screen {
         match thread::Builder::new().name("live".into()).spawn(shown) {
             Ok(thread) => Ok(Screen { moments, thread }),
             Err(error) => {
-                give_back();
+                restore_terminal();
                 Err(error)
             }
         }
@@ -67,7 +67,7 @@ impl Screen {
     /// Sends the figures of the next second to the view.
     pub(super) fn show(&self, moment: &Snapshot<'_>) {
         // Ignore the error: the view may have ended.
-        let _ = self.moments.send(Box::new(Shown {
+        let _ = self.moments.send(Box::new(SecondFigures {
             row: moment.row,
             figures: moment.figures(),
             errors_by_kind: moment.errors_by_kind(),
@@ -80,17 +80,17 @@ impl Screen {
     pub(super) fn close(self) {
         drop(self.moments);
         let _ = self.thread.join();
-        give_back();
+        restore_terminal();
     }
 }
 
 /// Whether the view has taken over the terminal.
-static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+static IS_TERMINAL_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Restores the terminal (raw mode, screen, cursor) if the view has taken it over. Also called when the program ends in
 /// the middle of a run.
-pub(super) fn give_back() {
-    if IS_TAKEN.swap(false, Ordering::Relaxed) {
+pub(super) fn restore_terminal() {
+    if IS_TERMINAL_TAKEN.swap(false, Ordering::Relaxed) {
         // Ignore errors: the terminal may be gone.
         let _ = ratatui::try_restore();
         let _ = execute!(io::stdout(), Show);
@@ -100,7 +100,7 @@ pub(super) fn give_back() {
 fn show(
     mut terminal: DefaultTerminal,
     mut live: LiveView,
-    moments: &Receiver<Box<Shown>>,
+    moments: &Receiver<Box<SecondFigures>>,
     stopper: &StopHandle,
 ) {
     let mut is_new = true;
@@ -118,7 +118,7 @@ fn show(
                 Err(_) => break,
             }
         }
-        match moments.recv_timeout(LOOK_EVERY) {
+        match moments.recv_timeout(KEY_POLL_INTERVAL) {
             Ok(moment) => {
                 let shown = *moment;
                 live.push(shown.row);

@@ -14,9 +14,9 @@ use onrush_load::verdict::reason::State;
 
 use super::exit::{EXIT_ERRORS, EXIT_INVALID, EXIT_THRESHOLD};
 use super::files::{Files, Form, is_standard};
-use super::length::Length;
+use super::length::RunLength;
 use super::live;
-use crate::terminal::{Out, say};
+use crate::terminal::{Out, print_error};
 
 /// What is shown and written, and what makes the run fail.
 #[derive(clap::Args, Debug, Default)]
@@ -77,7 +77,7 @@ impl Output {
     /// When a file cannot be written, or two flags name the same file.
     pub(super) fn open(&self, inputs: &[PathBuf]) -> Result<Files, Error> {
         for hint in self.fail_if.iter().filter_map(Threshold::hint) {
-            say(format_args!("onrush load: --fail-if {hint}"));
+            print_error(format_args!("onrush load: --fail-if {hint}"));
         }
         Files::open(&self.wanted(), inputs)
     }
@@ -98,7 +98,7 @@ impl Output {
         };
         let page = server::MetricsPage::default();
         let address = server::start(address, page.clone()).map_err(Error::Invalid)?;
-        say(format_args!(
+        print_error(format_args!(
             "onrush load: metrics at http://{address}/metrics"
         ));
         Ok(Some(page))
@@ -118,7 +118,7 @@ impl Output {
     pub(super) fn watch(
         &self,
         running: Running,
-        extent: Length,
+        extent: RunLength,
         metrics: Option<&server::MetricsPage>,
     ) -> Result<Report, Error> {
         let mut report = if self.live && io::stdout().is_terminal() {
@@ -133,11 +133,13 @@ impl Output {
 
     /// Evaluates the conditions of --fail-if.
     pub(super) fn judge(&self, report: &mut Report) {
-        let judged = self.fails_if().map(|condition| report.judge(condition));
+        let judged = self
+            .fail_conditions()
+            .map(|condition| report.judge(condition));
         report.thresholds = judged.collect();
     }
 
-    pub(super) fn fails_if(&self) -> impl Iterator<Item = &Threshold> {
+    pub(super) fn fail_conditions(&self) -> impl Iterator<Item = &Threshold> {
         self.fail_if.iter()
     }
 
@@ -153,7 +155,7 @@ impl Output {
     fn watch_lines(
         &self,
         running: Running,
-        extent: Length,
+        extent: RunLength,
         metrics: Option<&server::MetricsPage>,
     ) -> Result<Report, Error> {
         let mut out = self.out();
@@ -165,7 +167,7 @@ impl Output {
             if !self.quiet {
                 let _ = writeln!(out, "{}", moment.second);
             }
-            tell(metrics, moment);
+            update_metrics(metrics, moment);
             if let Some(reason) = self.reason_to_stop(moment, extent) {
                 stopper.stop_because(reason);
             }
@@ -179,7 +181,7 @@ impl Output {
     fn watch_full_screen(
         &self,
         running: Running,
-        extent: Length,
+        extent: RunLength,
         metrics: Option<&server::MetricsPage>,
     ) -> Result<Report, Error> {
         let stopper = running.stopper();
@@ -187,7 +189,7 @@ impl Output {
             .map_err(|error| Error::Invalid(format!("cannot use the terminal: {error}")))?;
         let report = running.finish(|moment| {
             screen.show(moment);
-            tell(metrics, moment);
+            update_metrics(metrics, moment);
             if let Some(reason) = self.reason_to_stop(moment, extent) {
                 stopper.stop_because(reason);
             }
@@ -197,7 +199,7 @@ impl Output {
     }
 
     /// Reason to stop early: a condition of `--stop-if` holds, or one of `--fail-if` is certain to hold.
-    fn reason_to_stop(&self, moment: &Snapshot<'_>, length: Length) -> Option<String> {
+    fn reason_to_stop(&self, moment: &Snapshot<'_>, length: RunLength) -> Option<String> {
         // Without conditions, do not copy the figures.
         if self.fail_if.is_empty() && self.stop_if.is_empty() {
             return None;
@@ -234,7 +236,7 @@ impl Output {
 }
 
 /// Updates the metrics page, if there is one.
-fn tell(metrics: Option<&server::MetricsPage>, moment: &Snapshot<'_>) {
+fn update_metrics(metrics: Option<&server::MetricsPage>, moment: &Snapshot<'_>) {
     if let Some(page) = metrics {
         page.set(exposition::text(moment));
     }

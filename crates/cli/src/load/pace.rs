@@ -9,7 +9,7 @@ use onrush_load::pace::profile::{Profile, Stairs};
 use onrush_load::pace::{Pace, Start};
 use onrush_load::plan::{Connecting, Shard};
 use onrush_load::wall_clock::WallTime;
-use onrush_measure::amount::{NotAmount, count, duration, duration_or};
+use onrush_measure::amount::{AmountError, count, duration, duration_or};
 
 use super::value::{Rate, Switch, rate, rate_per};
 
@@ -102,7 +102,7 @@ struct Burst {
 struct ShardArg(Shard);
 
 /// Combined meaning of the flags.
-pub(super) struct Paced {
+pub(super) struct PaceOptions {
     pub(super) pace: Pace,
     pub(super) start: Start,
     pub(super) warm_up: Duration,
@@ -151,7 +151,7 @@ fn burst(text: &str) -> Result<Burst, String> {
     let (size, every) = text
         .split_once('/')
         .ok_or_else(|| format!("{text:?} is not a burst: expected COUNT/TIME such as 100/10ms"))?;
-    let said = |why: NotAmount| why.to_string();
+    let said = |why: AmountError| why.to_string();
     let size = count(size).map_err(said)?;
     let every = duration(every).map_err(said)?;
     if size == 0 || every.is_zero() {
@@ -163,7 +163,7 @@ fn burst(text: &str) -> Result<Burst, String> {
 }
 
 /// A number without unit is milliseconds, as in h1load.
-fn milliseconds(text: &str) -> Result<Duration, NotAmount> {
+fn milliseconds(text: &str) -> Result<Duration, AmountError> {
     duration_or(text, "ms")
 }
 
@@ -181,7 +181,7 @@ const PER_SECOND: &str = "--connections-per-second";
 
 impl PaceArgs {
     /// Combines the flags.
-    pub(super) fn paced(self) -> Result<Paced, String> {
+    pub(super) fn paced(self) -> Result<PaceOptions, String> {
         self.refuse()?;
         let start = match (self.ramp, self.soft_start) {
             (Some(time), _) => Start::Ramp(time),
@@ -197,7 +197,7 @@ impl PaceArgs {
             None if has_rate => Connecting::Before,
             None => Connecting::AtStart,
         };
-        Ok(Paced {
+        Ok(PaceOptions {
             duration: self.stairs.map(|stairs| stairs.duration()),
             pace: self.pace(start),
             start,
@@ -302,7 +302,7 @@ mod tests {
         args: PaceArgs,
     }
 
-    fn paced(line: &str) -> Result<Paced, String> {
+    fn paced(line: &str) -> Result<PaceOptions, String> {
         let words = std::iter::once("load").chain(line.split_whitespace());
         match Line::try_parse_from(words) {
             Ok(line) => line.args.paced(),

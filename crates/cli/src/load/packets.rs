@@ -21,10 +21,10 @@ use onrush_load::threshold::{Threshold, ThresholdOutcome};
 use onrush_load::verdict::reason::State;
 
 use super::arguments::{Args, DURATION_DEFAULT};
-use super::end::End;
 use super::exit::{EXIT_ERRORS, EXIT_INVALID, EXIT_NOT_FOUND, EXIT_THRESHOLD};
 use super::files::Form;
 use super::output::Output;
+use super::search_stop::StopRequest;
 use super::signals::on_signal;
 
 fn options(args: Args, target: Target) -> Result<Options, Error> {
@@ -80,7 +80,7 @@ pub(super) fn run(mut args: Args) -> Result<u8, Error> {
 fn one(options: Options, output: &Output) -> Result<u8, Error> {
     let plan = Plan::new(options)?;
     let files = output.open(&[])?;
-    let running = files.reached(run::start(plan))?;
+    let running = files.discard_old_results_if_unreachable(run::start(plan))?;
     let stopper = running.stopper();
     on_signal(move || stopper.stop())?;
     let mut out = output.out();
@@ -93,8 +93,10 @@ fn one(options: Options, output: &Output) -> Result<u8, Error> {
             let _ = writeln!(out, "{second}");
         }
     });
-    let mut report = files.reached(finished)?;
-    let judged = output.fails_if().map(|condition| report.judge(condition));
+    let mut report = files.discard_old_results_if_unreachable(finished)?;
+    let judged = output
+        .fail_conditions()
+        .map(|condition| report.judge(condition));
     report.thresholds = judged.collect();
     if is_shown {
         let _ = writeln!(out);
@@ -127,7 +129,7 @@ fn exit_code(report: &Report) -> u8 {
 /// Searches for the highest rate at which `condition` holds.
 fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u8, Error> {
     let files = output.open(&[])?;
-    let end = End::on_signal()?;
+    let end = StopRequest::on_signal()?;
     let mut out = output.out();
     let _ = writeln!(
         out,
@@ -140,8 +142,15 @@ fn search(condition: &Threshold, options: &Options, output: &Output) -> Result<u
     let answer = loop {
         let trial = match search.next() {
             NextStep::Done(answer) => break Some(answer),
-            NextStep::Try(rate) => files.reached(trial(condition, rate, &short(options), &end))?,
-            NextStep::Confirm(rate) => files.reached(trial(condition, rate, options, &end))?,
+            NextStep::Try(rate) => files.discard_old_results_if_unreachable(trial(
+                condition,
+                rate,
+                &short(options),
+                &end,
+            ))?,
+            NextStep::Confirm(rate) => {
+                files.discard_old_results_if_unreachable(trial(condition, rate, options, &end))?
+            }
         };
         let Some(trial) = trial else { break None };
         if trial.held == TrialOutcome::TooShort && search.trials().is_empty() {
@@ -196,7 +205,7 @@ fn trial(
     condition: &Threshold,
     rate: u64,
     options: &Options,
-    end: &End,
+    end: &StopRequest,
 ) -> Result<Option<Trial>, Error> {
     let rate = NonZeroU64::new(rate)
         .ok_or_else(|| Error::Invalid("the rate must be more than 0".to_owned()))?;

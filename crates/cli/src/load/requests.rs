@@ -20,7 +20,7 @@ use onrush_load::requests::{
 use onrush_load::target::Target;
 use onrush_measure::amount;
 
-use super::calls;
+use super::grpc;
 
 /// What is sent.
 #[derive(clap::Args, Debug)]
@@ -108,7 +108,7 @@ pub(super) struct RequestArgs {
 
 /// Result of reading the files.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct RequestFiles {
     pub(super) files: Vec<PathBuf>,
     /// Notes on what was left out.
     pub(super) notes: Vec<String>,
@@ -188,13 +188,17 @@ impl RequestArgs {
     pub(super) fn descriptors(&self) -> Result<Option<Descriptors>, String> {
         self.descriptors
             .as_deref()
-            .map(calls::descriptors)
+            .map(grpc::descriptors)
             .transpose()
     }
 
     /// Fills in the requests to the servers of `urls`, which is not empty.
-    pub(super) fn apply(self, urls: &[Target], options: &mut Options) -> Result<Found, String> {
-        calls::check_flags(&urls[0], &self.of_http())?;
+    pub(super) fn apply(
+        self,
+        urls: &[Target],
+        options: &mut Options,
+    ) -> Result<RequestFiles, String> {
+        grpc::check_flags(&urls[0], &self.of_http())?;
         let mut notes = Vec::new();
         let mut files = self.files();
         options.headers.clone_from(&self.headers);
@@ -245,7 +249,7 @@ impl RequestArgs {
                     let found = journey::parse(&read(path, REQUESTS_BYTES_MAX)?, path, &urls[0])?;
                     files.extend(found.files);
                     options.requests.cookies = true;
-                    options.requests.taken = found.journeys.taken();
+                    options.requests.taken = found.journeys.value_names();
                     options.journeys = Some(Arc::new(found.journeys));
                     found.requests
                 }
@@ -261,7 +265,7 @@ impl RequestArgs {
                 request.expect.body.clone_from(&self.expect_body);
             }
         }
-        Ok(Found { files, notes })
+        Ok(RequestFiles { files, notes })
     }
 
     fn authorization(&self) -> Result<Option<(String, String)>, String> {

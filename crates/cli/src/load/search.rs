@@ -16,11 +16,11 @@ use onrush_load::report::Report;
 use onrush_load::run;
 use onrush_load::threshold::{Threshold, ThresholdOutcome};
 
-use super::end::End;
 use super::exit::EXIT_NOT_FOUND;
 use super::files::Form;
 use super::output::Output;
 use super::populate::populate;
+use super::search_stop::StopRequest;
 
 /// Searches, shows each trial and returns the exit code.
 pub(super) fn run(
@@ -31,8 +31,8 @@ pub(super) fn run(
 ) -> Result<u8, Error> {
     let files = output.open(inputs)?;
     // Once: all trials use the same keys.
-    files.reached(populate(&mut Plan::new(options.clone())?))?;
-    let end = End::on_signal()?;
+    files.discard_old_results_if_unreachable(populate(&mut Plan::new(options.clone())?))?;
+    let end = StopRequest::on_signal()?;
     let mut out = output.out();
     let _ = writeln!(
         out,
@@ -45,10 +45,12 @@ pub(super) fn run(
         match search.next() {
             NextStep::Done(answer) => break Some(answer),
             NextStep::Try(rate) | NextStep::Confirm(rate) => {
-                let Some(report) = files.reached(trial(rate, options, &end))? else {
+                let Some(report) =
+                    files.discard_old_results_if_unreachable(trial(rate, options, &end))?
+                else {
                     break None;
                 };
-                let trial = judged(condition, rate, &report);
+                let trial = classify_trial(condition, rate, &report);
                 if trial.held == TrialOutcome::TooShort && search.trials().is_empty() {
                     return Err(too_short(
                         condition,
@@ -89,7 +91,7 @@ pub(super) fn run(
 }
 
 /// Makes one run at `rate`; `None` when the user has ended the search.
-fn trial(rate: u64, options: &Options, end: &End) -> Result<Option<Report>, Error> {
+fn trial(rate: u64, options: &Options, end: &StopRequest) -> Result<Option<Report>, Error> {
     let rate = NonZeroU64::new(rate)
         .ok_or_else(|| Error::Invalid("the rate must be more than 0".to_owned()))?;
     let options = Options {
@@ -119,7 +121,7 @@ fn paced(asked: &Pace, rate: NonZeroU64) -> Pace {
 }
 
 /// Classifies a trial. A rate that the run did not keep up with has failed, even if its percentiles meet the condition.
-fn judged(condition: &Threshold, rate: u64, report: &Report) -> Trial {
+fn classify_trial(condition: &Threshold, rate: u64, report: &Report) -> Trial {
     let outcome = report.judge(condition);
     let mut threads = report.evidence.threads.iter();
     let is_full = threads.any(|thread| thread.cpu_share >= CPU_SHARE_INVALID);
@@ -180,7 +182,7 @@ mod tests {
             ("p99.9 < 5ms", 10, 0, TrialOutcome::TooShort),
         ] {
             let parsed = Threshold::parse(condition).unwrap();
-            let trial = judged(&parsed, 2000, &trial_of(responses, unanswered));
+            let trial = classify_trial(&parsed, 2000, &trial_of(responses, unanswered));
             assert_eq!(trial.held, held, "{condition} {responses} {unanswered}");
         }
     }

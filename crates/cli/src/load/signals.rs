@@ -13,14 +13,14 @@ use super::exit::EXIT_INTERRUPTED;
 use super::live;
 
 /// Signals within this time after the first count as one: it is too short for a second Ctrl-C.
-const TOGETHER: Duration = Duration::from_millis(100);
+const DUPLICATE_WINDOW: Duration = Duration::from_millis(100);
 
 /// Whether the first signal ends the program.
-static IS_FIRST_LAST: AtomicBool = AtomicBool::new(false);
+static ENDS_ON_FIRST_SIGNAL: AtomicBool = AtomicBool::new(false);
 
 /// Makes the first signal end the program: from now on the program only waits for readers, which may never come.
-pub(super) fn end_at_once() {
-    IS_FIRST_LAST.store(true, Ordering::Relaxed);
+pub(super) fn end_on_first_signal() {
+    ENDS_ON_FIRST_SIGNAL.store(true, Ordering::Relaxed);
 }
 
 pub(super) fn stop_on_signal(stopper: StopHandle) -> Result<(), Error> {
@@ -34,13 +34,13 @@ pub(super) fn on_signal(end: impl FnOnce() + Send + 'static) -> Result<(), Error
     let wait = move || {
         let mut signals = signals.forever();
         signals.next();
-        if !IS_FIRST_LAST.load(Ordering::Relaxed) {
+        if !ENDS_ON_FIRST_SIGNAL.load(Ordering::Relaxed) {
             let first = Instant::now();
             end();
             // timeout(1) sends one signal to the program and, at the same moment, one to its process group.
-            while signals.next().is_some() && first.elapsed() < TOGETHER {}
+            while signals.next().is_some() && first.elapsed() < DUPLICATE_WINDOW {}
         }
-        live::give_back();
+        live::restore_terminal();
         eprintln!("interrupted: ended without waiting for the results");
         std::process::exit(EXIT_INTERRUPTED.into());
     };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use onrush_config::value;
 use onrush_load::Io;
-use onrush_measure::amount::{self, NotAmount};
+use onrush_measure::amount::{self, AmountError};
 
 /// A setting with two values.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -49,7 +49,7 @@ pub(super) fn rate_per(text: &str) -> Result<Rate, String> {
 }
 
 /// Parses a duration; a number without unit is seconds, as in wrk, h1load and h2load.
-pub(super) fn duration_or_seconds(text: &str) -> Result<Duration, NotAmount> {
+pub(super) fn duration_or_seconds(text: &str) -> Result<Duration, AmountError> {
     amount::duration_or(text, "s")
 }
 

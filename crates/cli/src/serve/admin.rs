@@ -1,6 +1,6 @@
 //! The admin interface of the process, and what connects it to the server.
 
-mod place;
+mod address;
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use anyhow::Context;
-use onrush_admin::{Admin, CurrentToken, Facts, Operator, Order, Outcome, Readiness, Setup, Token};
-use onrush_config::masked::masked;
+use onrush_admin::{
+    Admin, Command, CommandResult, CurrentToken, Operator, ProcessInfo, Readiness, Setup, Token,
+};
+use onrush_config::mask::mask;
 use onrush_config::plan::{self, LogLevel};
 use onrush_config::{RoutePlace, Sources, route_places};
 use onrush_engine::clock::unix_time;
@@ -17,14 +19,14 @@ use onrush_engine::{Address, Claim, Promise};
 use onrush_serve::{Checked, Explainer, Server};
 use serde_json::{Value, json};
 
-use super::asked::Asked;
+use super::config_source::ConfigSource;
 use super::error_log::ErrorLog;
 use super::handover::io_name;
 use super::privileges::Privileges;
-use super::written::Written;
-use crate::question;
+use super::server_command::ServerCommand;
+use crate::explain_request;
 
-pub(super) use place::{Before, Place, claim, split_passed};
+pub(super) use address::{AddressHolder, AdminAddress, claim, split_passed};
 
 /// How long to wait for the predecessor to release the address.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,10 +36,10 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The configuration in force, as the interface shows and explains it.
 #[derive(Clone, Default)]
-pub(super) struct InForce(Arc<Mutex<Held>>);
+pub(super) struct ActiveConfiguration(Arc<Mutex<InForceState>>);
 
 #[derive(Default)]
-struct Held {
+struct InForceState {
     shown: Value,
     generation: u64,
     /// `None` before the server starts.
@@ -48,7 +50,7 @@ struct Held {
     claims: Vec<Weak<Claim>>,
 }
 
-impl InForce {
+impl ActiveConfiguration {
     /// Sets the configuration of `server`, with the texts of its files; without a file, the flags.
     pub(super) fn set(&self, server: &Server, sources: Option<&Sources>) {
         let generation = server.generation();
@@ -62,7 +64,7 @@ impl InForce {
         });
         let mut files = sources.into_iter().flat_map(Sources::iter).map(|source| {
             let path = source.path().display().to_string();
-            (path, masked(source.text()))
+            (path, mask(source.text()))
         });
         if let Some((path, text)) = files.next() {
             said["file"] = path.into();
@@ -71,7 +73,7 @@ impl InForce {
         said["included"] = files
             .map(|(path, text)| json!({ "file": path, "text": text }))
             .collect();
-        *self.held() = Held {
+        *self.held() = InForceState {
             shown: said,
             generation,
             checked: Some(server.checked()),
@@ -88,13 +90,13 @@ impl InForce {
         gone.map(|claim| claim.address().to_string()).collect()
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, InForceState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Explains a request, with the file contents that were read when the configuration came into force.
     fn explain(&self, asked: &Value) -> anyhow::Result<Value> {
-        let asked = question::Asked::of(asked)?;
+        let asked = explain_request::ExplainArgs::of(asked)?;
         let held = self.held();
         let checked = held
             .checked
@@ -103,26 +105,26 @@ impl InForce {
         let (generation, places) = (held.generation, held.places.clone());
         drop(held);
         let explainer = Explainer::new(checked)?;
-        let mut explained = question::explain(&explainer, &places, &asked)?;
+        let mut explained = explain_request::explain(&explainer, &places, &asked)?;
         explained["generation"] = generation.into();
         Ok(explained)
     }
 }
 
 /// Passes orders of the admin interface on to the control loop.
-struct Passing {
-    ask: Sender<Asked>,
-    in_force: InForce,
+struct ChannelOperator {
+    ask: Sender<ServerCommand>,
+    in_force: ActiveConfiguration,
     error_log: ErrorLog,
 }
 
-impl Operator for Passing {
-    fn order(&self, order: Order, outcome: Promise<Outcome>) {
+impl Operator for ChannelOperator {
+    fn execute(&self, order: Command, outcome: Promise<CommandResult>) {
         // If the receiver is gone, the promise is dropped.
-        let _ = self.ask.send(Asked::Order(order, outcome));
+        let _ = self.ask.send(ServerCommand::Order(order, outcome));
     }
 
-    fn explain(&self, asked: &Value) -> Outcome {
+    fn explain(&self, asked: &Value) -> CommandResult {
         let explained = self.in_force.explain(asked);
         explained.map_err(|error| format!("{error:#}"))
     }
@@ -131,7 +133,7 @@ impl Operator for Passing {
         self.in_force.held().shown.clone()
     }
 
-    fn sockets_gone(&self) -> Vec<String> {
+    fn removed_sockets(&self) -> Vec<String> {
         self.in_force.sockets_gone()
     }
 
@@ -173,26 +175,26 @@ impl Interface {
 }
 
 /// State of the process that the interface reports and controls.
-pub(super) struct About<'a> {
+pub(super) struct AdminContext<'a> {
     pub(super) server: &'a Server,
     pub(super) readiness: Readiness,
-    pub(super) in_force: InForce,
-    pub(super) ask: Sender<Asked>,
+    pub(super) in_force: ActiveConfiguration,
+    pub(super) ask: Sender<ServerCommand>,
     pub(super) error_log: ErrorLog,
     pub(super) privileges: Value,
 }
 
-impl<'a> About<'a> {
+impl<'a> AdminContext<'a> {
     /// State of a process that has just started to serve the configuration `written`, or its flags.
     pub(super) fn new(
         server: &'a Server,
-        written: Option<&Written>,
-        (ask, error_log): (&Sender<Asked>, &ErrorLog),
+        written: Option<&ConfigSource>,
+        (ask, error_log): (&Sender<ServerCommand>, &ErrorLog),
         privileges: &Privileges,
-    ) -> About<'a> {
-        let in_force = InForce::default();
-        in_force.set(server, written.map(Written::sources));
-        About {
+    ) -> AdminContext<'a> {
+        let in_force = ActiveConfiguration::default();
+        in_force.set(server, written.map(ConfigSource::sources));
+        AdminContext {
             server,
             readiness: Readiness::default(),
             in_force,
@@ -214,13 +216,13 @@ pub(crate) fn token(plan: &plan::Admin) -> anyhow::Result<Option<Token>> {
 }
 
 pub(super) fn start(
-    place: Place,
+    place: AdminAddress,
     token: Option<CurrentToken>,
-    about: About<'_>,
+    about: AdminContext<'_>,
 ) -> anyhow::Result<Interface> {
     let interface = Interface::default();
     let server = about.server;
-    let facts = Facts {
+    let facts = ProcessInfo {
         version: env!("CARGO_PKG_VERSION"),
         started: unix_time(),
         driver: io_name(server.driver().io).to_owned(),
@@ -230,7 +232,7 @@ pub(super) fn start(
     let connections_max = server.shares().admins;
     let (readiness, inspector) = (about.readiness, server.inspector());
     let journal = about.error_log.journal().clone();
-    let operator = Box::new(Passing {
+    let operator = Box::new(ChannelOperator {
         ask: about.ask,
         in_force: about.in_force,
         error_log: about.error_log,
@@ -248,12 +250,12 @@ pub(super) fn start(
         })
     };
     match place {
-        Place::Nowhere => {}
-        Place::Missed(why) => tracing::warn!("{why}"),
-        Place::Claimed(claim) => {
+        AdminAddress::Nowhere => {}
+        AdminAddress::Missed(why) => tracing::warn!("{why}"),
+        AdminAddress::Claimed(claim) => {
             interface.begin(begin(claim).context("cannot start the admin interface")?);
         }
-        Place::Awaited(address) => {
+        AdminAddress::Awaited(address) => {
             let waiting = interface.clone();
             let wait = move || match claim_patiently(&address).and_then(|claim| Ok(begin(claim)?)) {
                 Ok(admin) => waiting.begin(admin),

@@ -8,10 +8,10 @@ use clap::ValueEnum;
 use onrush_config::address::{
     ServerUrl, check_datagrams, check_reach, parse_listen, parse_server_url,
 };
-use onrush_config::plan::{Accept, FarEnd, Io, Listen, OneLiner, Plan, Protocol};
+use onrush_config::plan::{Accept, Io, Listener, LoadTarget, OneLiner, Plan, Protocol};
 use onrush_config::value::{parse_cpus, parse_respond, parse_run_as, parse_threads, parse_tls};
 
-use super::written::{Audience, Written};
+use super::config_source::{Audience, ConfigSource};
 
 /// What to serve comes from a directory, one of the one-liners, or a configuration file.
 #[derive(clap::Args)]
@@ -105,10 +105,10 @@ pub(crate) enum AcceptArg {
 /// The plan of the file or of the flags; flags override the file.
 pub(super) fn plan(
     args: &Args,
-    written: Option<&Written>,
+    written: Option<&ConfigSource>,
     audience: Audience,
 ) -> anyhow::Result<Plan> {
-    let far_ends = far_ends(args)?;
+    let far_ends = load_targets(args)?;
     let listen = match far_ends.is_empty() {
         true => listen(args)?,
         false => far_ends,
@@ -122,7 +122,7 @@ pub(super) fn plan(
                         "--listen: the file has no [[route]], so there is no response for this address"
                     );
                 }
-                plan.listen_at(listen)
+                plan.replace_listeners(listen)
                     .map_err(|error| anyhow::anyhow!("--listen: {error}"))?;
             }
             plan
@@ -159,12 +159,12 @@ pub(super) fn plan(
 }
 
 /// Listeners of `--echo` and `--sink`, each with its own address.
-fn far_ends(args: &Args) -> anyhow::Result<Vec<Listen>> {
+fn load_targets(args: &Args) -> anyhow::Result<Vec<Listener>> {
     let flags = [
         (
             "--echo",
             &args.echo,
-            Protocol::Echo as fn(FarEnd) -> Protocol,
+            Protocol::Echo as fn(LoadTarget) -> Protocol,
         ),
         ("--sink", &args.sink, Protocol::Sink),
     ];
@@ -172,8 +172,8 @@ fn far_ends(args: &Args) -> anyhow::Result<Vec<Listen>> {
     for (flag, addresses, protocol) in flags {
         for text in addresses {
             let listen = far_end(text, args).map_err(|error| anyhow::anyhow!("{flag}: {error}"))?;
-            all.push(Listen {
-                protocol: protocol(FarEnd::default()),
+            all.push(Listener {
+                protocol: protocol(LoadTarget::default()),
                 ..listen
             });
         }
@@ -195,7 +195,7 @@ fn far_ends(args: &Args) -> anyhow::Result<Vec<Listen>> {
     Ok(all)
 }
 
-fn far_end(text: &str, args: &Args) -> anyhow::Result<Listen> {
+fn far_end(text: &str, args: &Args) -> anyhow::Result<Listener> {
     let listen = parse_listen(text)?;
     check_datagrams(&listen.address)?;
     match check_reach(&listen.address) {
@@ -205,8 +205,8 @@ fn far_end(text: &str, args: &Args) -> anyhow::Result<Listen> {
 }
 
 /// Listeners of the flags; empty when the file or the default applies.
-fn listen(args: &Args) -> anyhow::Result<Vec<Listen>> {
-    let mut listen: Vec<Listen> = args
+fn listen(args: &Args) -> anyhow::Result<Vec<Listener>> {
+    let mut listen: Vec<Listener> = args
         .listen
         .iter()
         .map(|text| parse_listen(text))
@@ -223,7 +223,7 @@ fn listen(args: &Args) -> anyhow::Result<Vec<Listen>> {
         if args.config.is_some() {
             bail!("--tls needs --listen; a [[listen]] of the file has its own key tls");
         }
-        listen.push(Listen::default());
+        listen.push(Listener::default());
     }
     for one in &mut listen {
         one.tls = Some(tls.clone());
@@ -233,7 +233,7 @@ fn listen(args: &Args) -> anyhow::Result<Vec<Listen>> {
 
 fn one_liner(args: &Args) -> anyhow::Result<OneLiner> {
     if !args.echo.is_empty() || !args.sink.is_empty() {
-        return Ok(OneLiner::FarEnds);
+        return Ok(OneLiner::LoadTargets);
     }
     if let Some(directory) = &args.directory {
         return Ok(OneLiner::Files(directory.clone()));

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use onrush_config::Plan;
 use onrush_config::plan::Landlock;
-use onrush_engine::{Address, Claim, Directories};
+use onrush_engine::{AccessRules, Address, Claim};
 use onrush_serve::{DeniedPaths, PlanIssue, UsedPaths, used};
 
-use super::disk::Looked;
-use super::written::Written;
+use super::config_files::WatchedPath;
+use super::config_source::ConfigSource;
 
 /// Read by every server: name resolution, certificate authorities, and facts on CPUs, memory and this process.
 const SYSTEM_READ: &[&str] = &["/etc", "/proc", "/sys"];
@@ -41,12 +41,12 @@ const SYSTEM_FILES: &[&str] = &[
 const AUTHORITIES: [&str; 2] = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /// Advice for directories outside the confinement.
-const MEND: &str = "Landlock confines it to the directories of its start; restart the server, and to allow such a change in a reload, set a parent directory in [process]";
+const CONFINEMENT_ADVICE: &str = "Landlock confines it to the directories of its start; restart the server, and to allow such a change in a reload, set a parent directory in [process]";
 
 /// Directories that a configuration uses.
 pub(super) fn of_configuration(
     plan: &Plan,
-    written: Option<&Written>,
+    written: Option<&ConfigSource>,
     admin: Option<&Claim>,
 ) -> UsedPaths {
     let mut all = used(plan);
@@ -64,12 +64,12 @@ pub(super) fn of_configuration(
 }
 
 /// Files and directories that the configuration is read from.
-pub(super) fn of_files(written: Option<&Written>) -> UsedPaths {
+pub(super) fn of_files(written: Option<&ConfigSource>) -> UsedPaths {
     let mut all = UsedPaths::default();
-    for (looked, _) in written.into_iter().flat_map(Written::looked) {
+    for (looked, _) in written.into_iter().flat_map(ConfigSource::looked) {
         match looked {
-            Looked::File(file) => all.reads(file),
-            Looked::Pattern(directory, _) => drop(all.read.insert(directory.clone())),
+            WatchedPath::File(file) => all.reads(file),
+            WatchedPath::Pattern(directory, _) => drop(all.read.insert(directory.clone())),
         }
     }
     all
@@ -104,7 +104,7 @@ pub(super) fn warnings(used: &UsedPaths, landlock: &Landlock) -> Vec<PlanIssue> 
 }
 
 /// Adds the system's directories and that of `program`, which an upgrade starts.
-pub(super) fn with_system(configuration: UsedPaths, program: &Path) -> Directories {
+pub(super) fn with_system(configuration: UsedPaths, program: &Path) -> AccessRules {
     let mut all = configuration;
     for file in SYSTEM_FILES {
         all.reads(Path::new(file));
@@ -113,7 +113,7 @@ pub(super) fn with_system(configuration: UsedPaths, program: &Path) -> Directori
     let end = program.canonicalize().ok();
     let end = end.as_deref().and_then(Path::parent).map(Path::to_path_buf);
     let paths = |named: &[&str]| -> Vec<PathBuf> { named.iter().map(PathBuf::from).collect() };
-    Directories {
+    AccessRules {
         read: all
             .read
             .into_iter()
@@ -130,11 +130,11 @@ pub(super) fn with_system(configuration: UsedPaths, program: &Path) -> Directori
 }
 
 /// Errors for directories of the next configuration that this process may not use.
-pub(super) fn troubles(closed: DeniedPaths) -> Vec<PlanIssue> {
+pub(super) fn errors_of(closed: DeniedPaths) -> Vec<PlanIssue> {
     let trouble = |directory: PathBuf, what: &str, key: &str| PlanIssue {
         place: None,
         message: format!(
-            "this process may not {what} {}: {MEND} {key}",
+            "this process may not {what} {}: {CONFINEMENT_ADVICE} {key}",
             directory.display()
         ),
     };

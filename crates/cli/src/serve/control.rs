@@ -4,40 +4,40 @@ use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use onrush_admin::{Order, Outcome, Phase, Readiness};
+use onrush_admin::{Command, CommandResult, Phase, Readiness};
 use onrush_engine::Promise;
 use onrush_serve::Server;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::asked::{Asked, send};
-use super::reload::Reloading;
+use super::reload::Reloader;
+use super::server_command::{ServerCommand, send};
 use super::supervisor;
-use super::upgrade::Start;
+use super::upgrade::Invocation;
 
 /// Interval at which the memory of earlier configurations is returned to the system while any of them may be in use.
 const MEMORY_RETURN_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct Control<'a> {
-    pub(super) reloading: Reloading<'a>,
-    pub(super) start: Start,
+    pub(super) reloading: Reloader<'a>,
+    pub(super) start: Invocation,
     /// For threads that send commands on behalf of this process.
-    pub(super) ask: Sender<Asked>,
+    pub(super) ask: Sender<ServerCommand>,
     /// The process that is starting to replace this one, until it confirms.
-    pub(super) next: Option<Next>,
+    pub(super) next: Option<Successor>,
     pub(super) readiness: Readiness,
 }
 
-pub(super) struct Next {
+pub(super) struct Successor {
     process: u32,
     /// Receives the outcome, if an order of the admin interface started the upgrade.
-    told: Option<Promise<Outcome>>,
+    told: Option<Promise<CommandResult>>,
     /// A reload was requested after the process may have read its file.
-    then: Then,
+    then: PendingReload,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum PendingReload {
     Nothing,
     Reload,
 }
@@ -76,7 +76,7 @@ impl fmt::Display for End {
 
 impl Control<'_> {
     /// Handles commands until one ends the server.
-    pub(super) fn until_the_end(mut self, server: &mut Server, asked: &Receiver<Asked>) -> End {
+    pub(super) fn run(mut self, server: &mut Server, asked: &Receiver<ServerCommand>) -> End {
         // `self` holds a sender, so the channel is never disconnected.
         loop {
             let next = match server.has_memory_to_return() {
@@ -85,41 +85,43 @@ impl Control<'_> {
             };
             match next {
                 Err(RecvTimeoutError::Timeout) => server.return_memory(),
-                Ok(Asked::Reload) => {
+                Ok(ServerCommand::Reload) => {
                     // The log reports the outcome.
                     let _ = self.reload(server, "SIGHUP");
                 }
-                Ok(Asked::Reopen) => {
+                Ok(ServerCommand::Reopen) => {
                     if !server.reopen_log() {
                         tracing::warn!(
                             "SIGUSR1: nothing was done: no access log is configured ([log])"
                         );
                     }
                 }
-                Ok(Asked::Upgrade) => self.upgrade(server, None),
-                Ok(Asked::Order(Order::Reload, told)) => {
-                    told.keep(self.reload(server, "ctl reload"));
+                Ok(ServerCommand::Upgrade) => self.upgrade(server, None),
+                Ok(ServerCommand::Order(Command::Reload, told)) => {
+                    told.fulfil(self.reload(server, "ctl reload"));
                 }
-                Ok(Asked::Order(Order::Upgrade, told)) => self.upgrade(server, Some(told)),
-                Ok(Asked::Order(Order::Stop, told)) => {
-                    told.keep(Ok(json!({ "ends": true })));
+                Ok(ServerCommand::Order(Command::Upgrade, told)) => {
+                    self.upgrade(server, Some(told))
+                }
+                Ok(ServerCommand::Order(Command::Stop, told)) => {
+                    told.fulfil(Ok(json!({ "ends": true })));
                     return self.end("ctl stop");
                 }
-                Ok(Asked::HandOver { process, taken }) => {
+                Ok(ServerCommand::HandOver { process, taken }) => {
                     server.hand_over(&taken);
                     self.readiness.set(Phase::Stopping);
                     if let Some(next) = self.next {
-                        if next.then == Then::Reload {
+                        if next.then == PendingReload::Reload {
                             send(process, Signal::HUP);
                         }
                         let serves = json!({ "process": process });
                         next.told
                             .into_iter()
-                            .for_each(|told| told.keep(Ok(serves.clone())));
+                            .for_each(|told| told.fulfil(Ok(serves.clone())));
                     }
                     return End::Succeeded(process);
                 }
-                Ok(Asked::GoOn { process, why }) => {
+                Ok(ServerCommand::GoOn { process, why }) => {
                     let why = format!(
                         "process {process} failed to start serving ({why}), this process keeps serving"
                     );
@@ -127,14 +129,14 @@ impl Control<'_> {
                     if let Some(next) = self.next.take() {
                         next.told
                             .into_iter()
-                            .for_each(|told| told.keep(Err(why.clone())));
-                        if next.then == Then::Reload {
+                            .for_each(|told| told.fulfil(Err(why.clone())));
+                        if next.then == PendingReload::Reload {
                             // The log reports the outcome.
                             let _ = self.reload(server, "SIGHUP");
                         }
                     }
                 }
-                Ok(Asked::End(name)) => return self.end(name),
+                Ok(ServerCommand::End(name)) => return self.end(name),
                 Err(RecvTimeoutError::Disconnected) => unreachable!("the sender is here"),
             }
         }
@@ -150,7 +152,7 @@ impl Control<'_> {
         End::Signal(why)
     }
 
-    fn reload(&mut self, server: &mut Server, why: &str) -> Outcome {
+    fn reload(&mut self, server: &mut Server, why: &str) -> CommandResult {
         match &mut self.next {
             None => {
                 supervisor::reloading();
@@ -159,7 +161,7 @@ impl Control<'_> {
                 outcome
             }
             Some(next) => {
-                next.then = Then::Reload;
+                next.then = PendingReload::Reload;
                 let said = format!(
                     "process {} is about to replace this one; the process that serves then reloads the configuration",
                     next.process
@@ -170,25 +172,25 @@ impl Control<'_> {
         }
     }
 
-    fn upgrade(&mut self, server: &Server, told: Option<Promise<Outcome>>) {
+    fn upgrade(&mut self, server: &Server, told: Option<Promise<CommandResult>>) {
         let why = if told.is_some() {
             "ctl upgrade"
         } else {
             "SIGUSR2"
         };
-        if let Some(Next { process, .. }) = self.next {
+        if let Some(Successor { process, .. }) = self.next {
             let said = format!("nothing was done: process {process} is already starting");
             tracing::warn!("{why}: {said}");
             told.into_iter()
-                .for_each(|told| told.keep(Err(said.clone())));
+                .for_each(|told| told.fulfil(Err(said.clone())));
             return;
         }
-        match self.start.again(server, self.ask.clone()) {
+        match self.start.spawn_successor(server, self.ask.clone()) {
             Ok(process) => {
-                self.next = Some(Next {
+                self.next = Some(Successor {
                     process,
                     told,
-                    then: Then::Nothing,
+                    then: PendingReload::Nothing,
                 });
                 tracing::info!(
                     event = "upgrade",
@@ -200,7 +202,7 @@ impl Control<'_> {
                 let said = format!("{error:#}; this process keeps serving");
                 tracing::error!(event = "upgrade_failed", "{why}: {said}");
                 told.into_iter()
-                    .for_each(|told| told.keep(Err(said.clone())));
+                    .for_each(|told| told.fulfil(Err(said.clone())));
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Descriptions in the start-up line.
 
 use onrush_config::plan::{
-    Action, FarEnd, Host, HttpVersions, Listen, Memcached, PathMatch, Plan, Protocol, Scheme,
-    Transport, ValueMatch, When,
+    Action, Host, HttpVersions, Listener, LoadTarget, Memcached, PathMatch, Plan, Protocol,
+    RouteMatch, Scheme, Transport, ValueMatch,
 };
 
 /// Describes what a plan serves: a clause for one route, otherwise a line for each.
 pub(super) fn describe(plan: &Plan) -> String {
-    if !plan.listen.iter().any(Listen::is_http) {
+    if !plan.listen.iter().any(Listener::is_http) {
         return "no HTTP".into();
     }
     if let [route] = plan.routes.as_slice() {
@@ -74,7 +74,7 @@ pub(super) fn describe_protocol(protocol: &Protocol) -> String {
     }
 }
 
-fn describe_transport(far_end: &FarEnd) -> &'static str {
+fn describe_transport(far_end: &LoadTarget) -> &'static str {
     match far_end.transport {
         Transport::Tcp => "TCP",
         Transport::Udp => "UDP",
@@ -83,7 +83,7 @@ fn describe_transport(far_end: &FarEnd) -> &'static str {
 }
 
 /// Conditions of a route other than host, path and scheme: ` (GET; from 10.0.0.0/8; header X-Beta)`.
-fn describe_conditions(when: &When) -> String {
+fn describe_conditions(when: &RouteMatch) -> String {
     let some = |kind: &str, all: Vec<String>| {
         let shown = all.len().min(CONDITIONS_SHOWN_MAX);
         let rest = match all.len() - shown {

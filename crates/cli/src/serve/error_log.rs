@@ -29,12 +29,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Registry, reload};
 
 /// The subscriber below the layer that writes lines: events are recorded first.
-type Keeping = Layered<Filtered<Events, LevelFilter, Registry>, Registry>;
+type EventRecorder = Layered<Filtered<Events, LevelFilter, Registry>, Registry>;
 
 /// The error log of this process. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ErrorLog {
-    level: reload::Handle<LevelFilter, Keeping>,
+    level: reload::Handle<LevelFilter, EventRecorder>,
     is_json: Arc<AtomicBool>,
     journal: Journal,
 }
@@ -120,16 +120,16 @@ fn name(level: &Level) -> &'static str {
 }
 
 #[derive(Default)]
-struct Said {
+struct EventFields {
     message: String,
     /// Name of the event, if any.
     kind: Option<String>,
     fields: BTreeMap<&'static str, Value>,
 }
 
-impl Said {
-    fn of(event: &Event<'_>) -> Said {
-        let mut said = Said::default();
+impl EventFields {
+    fn of(event: &Event<'_>) -> EventFields {
+        let mut said = EventFields::default();
         event.record(&mut said);
         said
     }
@@ -139,7 +139,7 @@ impl Said {
     }
 }
 
-impl Visit for Said {
+impl Visit for EventFields {
     fn record_str(&mut self, field: &Field, value: &str) {
         match field.name() {
             "message" => value.clone_into(&mut self.message),
@@ -178,7 +178,7 @@ where
         if !self.is_json.load(Ordering::Relaxed) {
             return self.text.format_event(context, writer, event);
         }
-        let said = Said::of(event);
+        let said = EventFields::of(event);
         let mut line = Map::new();
         line.insert("time".into(), now()?.into());
         line.insert("level".into(), name(event.metadata().level()).into());
@@ -208,7 +208,7 @@ impl<S: Subscriber> Layer<S> for Events {
         if !is_named {
             return;
         }
-        let said = Said::of(event);
+        let said = EventFields::of(event);
         let text = |value: Value| match value {
             Value::String(text) => text,
             other => other.to_string(),

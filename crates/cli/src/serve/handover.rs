@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
 use anyhow::{Context, bail, ensure};
-use onrush_engine::{Address, ClaimSockets, Io, Keeper};
+use onrush_engine::{Address, ClaimSockets, Io, SocketOwner};
 use onrush_serve::{HandedAddress, Handover, ListenSettings};
 use rustix::cmsg_space;
 use rustix::net::{
@@ -35,10 +35,10 @@ const VERSION: u64 = 2;
 const MESSAGE_MAX: usize = 256 * 1024;
 
 /// Sends `handover` to the process at the other end of `socket`.
-pub(super) fn give(
+pub(super) fn send_handover(
     socket: impl AsFd,
     handover: &Handover,
-    beside: Beside<&HandedAddress>,
+    beside: HandoverExtras<&HandedAddress>,
 ) -> anyhow::Result<()> {
     let listening = handover.listening.iter();
     let listening: Vec<Value> = listening.map(described).collect();
@@ -68,7 +68,7 @@ pub(super) fn give(
 
 /// Passed along with the listening sockets.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Beside<H> {
+pub(super) struct HandoverExtras<H> {
     /// Socket of the admin interface, if a service manager keeps it.
     pub(super) admin: Option<H>,
     /// Rights already given up, which child processes inherit. A second filter would only add cost.
@@ -79,7 +79,9 @@ pub(super) struct Beside<H> {
 const ADMIN: &str = "admin";
 
 /// Receives what [`give`] sends.
-pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<HandedAddress>)> {
+pub(super) fn receive_handover(
+    socket: impl AsFd,
+) -> anyhow::Result<(Handover, HandoverExtras<HandedAddress>)> {
     let (head, _) = receive(&socket)?.context("the running server has ended")?;
     let version = head["version"].as_u64();
     ensure!(
@@ -114,7 +116,7 @@ pub(super) fn take(socket: impl AsFd) -> anyhow::Result<(Handover, Beside<Handed
         seccomp: head["seccomp"] == true,
         landlock: abi.and_then(|abi| i32::try_from(abi).ok()),
     };
-    Ok((handover, Beside { admin, inherited }))
+    Ok((handover, HandoverExtras { admin, inherited }))
 }
 
 fn receive_handed(
@@ -137,8 +139,8 @@ fn receive_handed(
             claim,
             listeners: listeners.collect::<anyhow::Result<_>>()?,
             keeper: match described["passed"] == true {
-                true => Keeper::Manager,
-                false => Keeper::Nobody,
+                true => SocketOwner::Manager,
+                false => SocketOwner::Nobody,
             },
         },
     })
@@ -175,7 +177,7 @@ fn described(handed: &HandedAddress) -> Value {
         "written": handed.written,
         "address": address,
         "listeners": handed.sockets.listeners.len(),
-        "passed": handed.sockets.keeper == Keeper::Manager,
+        "passed": handed.sockets.keeper == SocketOwner::Manager,
     })
 }
 
@@ -299,7 +301,7 @@ mod tests {
                     sockets: ClaimSockets {
                         claim: tcp(),
                         listeners: vec![tcp(), tcp()],
-                        keeper: Keeper::Nobody,
+                        keeper: SocketOwner::Nobody,
                     },
                 },
                 HandedAddress {
@@ -308,7 +310,7 @@ mod tests {
                     sockets: ClaimSockets {
                         claim: unix.into(),
                         listeners: Vec::new(),
-                        keeper: Keeper::Manager,
+                        keeper: SocketOwner::Manager,
                     },
                 },
             ],
@@ -320,23 +322,23 @@ mod tests {
             sockets: ClaimSockets {
                 claim: tcp(),
                 listeners: Vec::new(),
-                keeper: Keeper::Manager,
+                keeper: SocketOwner::Manager,
             },
         };
-        let beside = Beside {
+        let beside = HandoverExtras {
             admin: Some(&admin),
             inherited: Inherited {
                 seccomp: true,
                 landlock: Some(7),
             },
         };
-        give(&ours, &handover, beside).expect("it is taken");
-        let (taken, beside) = take(&theirs).expect("it was given");
+        send_handover(&ours, &handover, beside).expect("it is taken");
+        let (taken, beside) = receive_handover(&theirs).expect("it was given");
         let inherited = beside.inherited;
         assert_eq!((inherited.seccomp, inherited.landlock), (true, Some(7)));
         let taken_admin = beside.admin.expect("it was given, too");
         assert_eq!(taken_admin.address, admin.address);
-        assert_eq!(taken_admin.sockets.keeper, Keeper::Manager);
+        assert_eq!(taken_admin.sockets.keeper, SocketOwner::Manager);
         assert_eq!(taken.manner, handover.manner);
         for (taken, given) in taken.listening.iter().zip(&handover.listening) {
             assert_eq!(
@@ -374,7 +376,7 @@ mod tests {
     fn other_version_is_refused_with_advice() {
         let (ours, theirs) = pair();
         send(&ours, &json!({ "version": 1 }), None).expect("it is taken");
-        let error = take(&theirs)
+        let error = receive_handover(&theirs)
             .expect_err("it is another version")
             .to_string();
         assert!(
@@ -385,7 +387,7 @@ mod tests {
         for wrong in ["{}", "[]", "1"] {
             let message: Value = serde_json::from_str(wrong).expect("JSON");
             send(&ours, &message, None).expect("it is taken");
-            take(&theirs).expect_err("it is no handover");
+            receive_handover(&theirs).expect_err("it is no handover");
         }
     }
 }

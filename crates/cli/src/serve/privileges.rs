@@ -24,12 +24,12 @@ use onrush_engine::{Claim, Confinement, Rights, confine, refuse_calls, refused_c
 use onrush_serve::{Denied, PlanIssue, Prepared, UsedPaths, denied, is_unreadable};
 use serde_json::{Value, json};
 
-use super::account::User;
+use super::config_source::{Audience, ConfigSource, refusal, warn};
 use super::confinement;
-use super::written::{Audience, Written, refusal, warn};
+use super::user::User;
 
 /// Advice for a file that the user cannot read.
-const MEND: &str = "make it readable for that user or its group (chgrp, chmod g+r), or restart the server, which reads it as root";
+const UNREADABLE_ADVICE: &str = "make it readable for that user or its group (chgrp, chmod g+r), or restart the server, which reads it as root";
 
 #[derive(Clone, Default)]
 pub(super) struct Privileges {
@@ -71,12 +71,12 @@ pub(crate) fn user(plan: &Plan) -> anyhow::Result<Option<User>> {
 /// created by a service manager are excluded.
 pub(crate) fn denied_to(
     user: &User,
-    (plan, written): (&Plan, Option<&Written>),
+    (plan, written): (&Plan, Option<&ConfigSource>),
     managed: &[PathBuf],
 ) -> Denied {
     let who = user.to_string();
     let mut found = denied(plan, &who, managed);
-    let files = written.map(Written::files).unwrap_or_default();
+    let files = written.map(ConfigSource::files).unwrap_or_default();
     found.unread.extend(unread(&who, files));
     found
 }
@@ -94,7 +94,7 @@ fn unread(who: &str, files: Vec<PathBuf>) -> Vec<PlanIssue> {
 pub(crate) fn of_reload(unread: Vec<PlanIssue>) -> Vec<PlanIssue> {
     let later = |trouble: PlanIssue| PlanIssue {
         message: format!(
-            "{}: a reload will fail, and new contents will not be read; {MEND}",
+            "{}: a reload will fail, and new contents will not be read; {UNREADABLE_ADVICE}",
             trouble.message
         ),
         ..trouble
@@ -107,7 +107,7 @@ pub(crate) fn of_reload(unread: Vec<PlanIssue>) -> Vec<PlanIssue> {
 pub(super) fn check_start(
     user: Option<&User>,
     plan: &Plan,
-    written: Option<&Written>,
+    written: Option<&ConfigSource>,
 ) -> anyhow::Result<()> {
     let Some(user) = user.filter(|user| user.identity.is_of_this_process()) else {
         return Ok(());
@@ -129,7 +129,7 @@ impl Privileges {
         user: Option<User>,
         prepared: &Prepared,
         admin: Option<&Claim>,
-        written: Option<&Written>,
+        written: Option<&ConfigSource>,
     ) -> anyhow::Result<Privileges> {
         let Some(user) = user else {
             return Ok(Privileges::default());
@@ -167,7 +167,7 @@ impl Privileges {
     /// When the kernel refuses, or an inherited confinement excludes something that the plan uses.
     pub(super) fn confine(
         &mut self,
-        (plan, written): (&Plan, Option<&Written>),
+        (plan, written): (&Plan, Option<&ConfigSource>),
         admin: Option<&Claim>,
         program: &Path,
         before: Inherited,
@@ -189,7 +189,7 @@ impl Privileges {
     fn check_confinement(
         &self,
         used: &UsedPaths,
-        written: Option<&Written>,
+        written: Option<&ConfigSource>,
         audience: Audience,
     ) -> anyhow::Result<()> {
         let closed = match self.landlock {
@@ -198,7 +198,7 @@ impl Privileges {
         };
         match closed.is_empty() {
             true => Ok(()),
-            false => Err(refusal(&confinement::troubles(closed), written, audience)),
+            false => Err(refusal(&confinement::errors_of(closed), written, audience)),
         }
     }
 
@@ -226,7 +226,7 @@ impl Privileges {
 
     /// Checks that a reload can read the files of `plan`, and warns of files that requests cannot use. A missing file
     /// is reported when it is read.
-    pub(super) fn check_reload(&self, plan: &Plan, written: &Written) -> anyhow::Result<()> {
+    pub(super) fn check_reload(&self, plan: &Plan, written: &ConfigSource) -> anyhow::Result<()> {
         let used = confinement::of_configuration(plan, Some(written), None);
         self.check_confinement(&used, Some(written), Audience::Log)?;
         let Some((user, _)) = &self.reduced else {
@@ -246,16 +246,16 @@ impl Privileges {
         &self,
         error: anyhow::Error,
         path: &Path,
-        written: Option<&Written>,
+        written: Option<&ConfigSource>,
     ) -> anyhow::Error {
         let mut used = confinement::of_files(written);
         used.reads(path);
         let mut said = match self.inherited().landlock {
-            Some(_) => confinement::troubles(used.closed()),
+            Some(_) => confinement::errors_of(used.closed()),
             None => Vec::new(),
         };
         if let Some((user, _)) = &self.reduced {
-            let files = written.map_or_else(|| vec![path.to_path_buf()], Written::files);
+            let files = written.map_or_else(|| vec![path.to_path_buf()], ConfigSource::files);
             said.extend(mended(unread(&user.to_string(), files)));
         }
         let said = said.iter().map(|trouble| format!("; {trouble}"));
@@ -318,7 +318,7 @@ impl Privileges {
 
 fn mended(unread: Vec<PlanIssue>) -> Vec<PlanIssue> {
     let mended = |trouble: PlanIssue| PlanIssue {
-        message: format!("{}; {MEND}", trouble.message),
+        message: format!("{}; {UNREADABLE_ADVICE}", trouble.message),
         ..trouble
     };
     unread.into_iter().map(mended).collect()

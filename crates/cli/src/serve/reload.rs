@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use anyhow::Context;
-use onrush_admin::{CurrentToken, Outcome, Token, TokenError};
+use onrush_admin::{CommandResult, CurrentToken, Token, TokenError};
 use onrush_config::Sources;
 use onrush_config::changes::{Change, changes};
 use onrush_config::plan;
@@ -15,37 +15,37 @@ use onrush_engine::Address;
 use onrush_serve::{Applied, Server};
 use serde_json::{Value, json};
 
-use super::admin::{self, InForce};
+use super::admin::{self, ActiveConfiguration};
 use super::args::{self, Args};
-use super::arrival::arrival;
+use super::config_source::{Audience, ConfigSource, checked};
 use super::error_log::ErrorLog;
+use super::packet_cpus::arrival;
 use super::privileges::Privileges;
-use super::watch::{Watch, Watched};
-use super::written::{Audience, Written, checked};
+use super::watch::{Watch, WatchedFiles};
 
 /// Changes listed in the log; further ones are counted.
 const CHANGES_SHOWN: usize = 50;
 
 /// State kept between reloads.
-pub(super) struct Reloading<'a> {
+pub(super) struct Reloader<'a> {
     args: &'a Args,
     /// Texts in force; `None` without a file.
     sources: Option<Sources>,
     watch: Option<Watch>,
-    in_force: InForce,
+    in_force: ActiveConfiguration,
     error_log: ErrorLog,
     /// Token of the admin interface. `None` without a TCP address.
     token: Option<CurrentToken>,
     privileges: Privileges,
 }
 
-impl<'a> Reloading<'a> {
+impl<'a> Reloader<'a> {
     /// `written` is the configuration at the start; `watch` is updated at each reload.
     pub(super) fn new(
         args: &'a Args,
-        written: Option<Written>,
+        written: Option<ConfigSource>,
         watch: Option<Watch>,
-        (in_force, error_log, token): (InForce, ErrorLog, Option<CurrentToken>),
+        (in_force, error_log, token): (ActiveConfiguration, ErrorLog, Option<CurrentToken>),
         privileges: Privileges,
     ) -> Self {
         Self {
@@ -61,14 +61,14 @@ impl<'a> Reloading<'a> {
 
     /// Reads the file again and applies it, with the flags of the command line on top. The log and the outcome report
     /// the result; `why` names the cause.
-    pub(super) fn reload(&mut self, server: &mut Server, why: &str) -> Outcome {
+    pub(super) fn reload(&mut self, server: &mut Server, why: &str) -> CommandResult {
         let (Some(path), Some(before)) = (self.args.config.as_deref(), &self.sources) else {
             let said = "nothing was done: onrush serve was started without --config FILE, so there is no file to reload";
             tracing::warn!("{why}: {said}");
             return Err(said.to_owned());
         };
         let written =
-            Written::read(path).map_err(|error| self.privileges.explain(error, path, None));
+            ConfigSource::read(path).map_err(|error| self.privileges.explain(error, path, None));
         let outcome = written.and_then(|written| {
             let applied = self.apply(server, path, &written)?;
             Ok((applied, written))
@@ -77,7 +77,7 @@ impl<'a> Reloading<'a> {
             Ok((applied, written)) => {
                 let changes = changes(before, written.sources());
                 say_what_changed(path.display(), &changes, &applied);
-                say_who_is_left(server);
+                log_generations_in_use(server);
                 let report = report(&changes, &applied, server);
                 self.in_force.set(server, Some(written.sources()));
                 self.sources = Some(written.sources().clone());
@@ -99,9 +99,9 @@ impl<'a> Reloading<'a> {
         &self,
         server: &mut Server,
         path: &Path,
-        written: &Written,
+        written: &ConfigSource,
     ) -> anyhow::Result<Applied> {
-        let watched = Watched::of(written);
+        let watched = WatchedFiles::of(written);
         let plan = match args::plan(self.args, Some(written), Audience::Log) {
             Ok(plan) => plan,
             Err(error) => {
@@ -138,7 +138,7 @@ impl<'a> Reloading<'a> {
         })
     }
 
-    fn watch(&self, watched: Watched) {
+    fn watch(&self, watched: WatchedFiles) {
         if let Some(watch) = &self.watch {
             watch.change(watched);
         }
@@ -188,7 +188,7 @@ fn say_what_changed(path: impl Display, changes: &[Change], applied: &Applied) {
 }
 
 /// Logs which earlier configurations still have requests or tunnels.
-fn say_who_is_left(server: &Server) {
+fn log_generations_in_use(server: &Server) {
     let left: Vec<String> = server.earlier().map(|number| number.to_string()).collect();
     if !left.is_empty() {
         tracing::info!(

@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::signal_name;
 
-use super::asked::Asked;
+use super::server_command::ServerCommand;
 
 /// Signals that end the server.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGQUIT];
@@ -20,15 +20,15 @@ pub(super) fn catch() -> io::Result<Signals> {
 }
 
 /// Starts a thread that turns signals into commands, including signals received since [`catch`].
-pub(super) fn wait(mut arrived: Signals, asked: Sender<Asked>) -> io::Result<()> {
+pub(super) fn wait(mut arrived: Signals, asked: Sender<ServerCommand>) -> io::Result<()> {
     let waiting = move || {
         for signal in arrived.forever() {
             let name = signal_name(signal).unwrap_or("a signal");
             let asks = match signal {
-                SIGHUP => Asked::Reload,
-                SIGUSR2 => Asked::Upgrade,
-                SIGUSR1 => Asked::Reopen,
-                _ => Asked::End(name),
+                SIGHUP => ServerCommand::Reload,
+                SIGUSR2 => ServerCommand::Upgrade,
+                SIGUSR1 => ServerCommand::Reopen,
+                _ => ServerCommand::End(name),
             };
             if asked.send(asks).is_err() {
                 return;

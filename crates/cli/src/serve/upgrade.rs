@@ -16,15 +16,15 @@ use std::time::Duration;
 use std::{env, io, thread};
 
 use anyhow::Context;
-use onrush_engine::{Claim, Keeper, PASSED_VARIABLES};
+use onrush_engine::{Claim, PASSED_VARIABLES, SocketOwner};
 use onrush_serve::{HandedAddress, Handover, Server};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use super::admin::Place;
-use super::asked::Asked;
-use super::handover::{self, Beside};
+use super::admin::AdminAddress;
+use super::handover::{self, HandoverExtras};
 use super::privileges::{Inherited, Privileges};
+use super::server_command::ServerCommand;
 
 /// Environment variable that marks standard input as a handover.
 const VARIABLE: &str = "ONRUSH_HANDOVER";
@@ -37,10 +37,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why the program may fail to start although the user may run it.
-const CLOSED: &str = " (Landlock confines this process to programs in /usr, /bin, /lib and the directory of its own program at its start; restart the server)";
+const CONFINED_PROGRAM_ADVICE: &str = " (Landlock confines this process to programs in /usr, /bin, /lib and the directory of its own program at its start; restart the server)";
 
 /// How this process was started.
-pub(super) struct Start {
+pub(super) struct Invocation {
     program: PathBuf,
     arguments: Vec<OsString>,
     /// Socket of the admin interface, if a service manager keeps it.
@@ -60,14 +60,14 @@ pub(super) struct FromPredecessor {
     pub(super) socket: OwnedFd,
 }
 
-impl Start {
+impl Invocation {
     /// Records how this process was started, before anything replaces the program. A path is kept as given: it may be a
     /// link that later leads to the next version.
-    pub(super) fn of_this_process() -> io::Result<Start> {
+    pub(super) fn of_this_process() -> io::Result<Invocation> {
         let mut words = env::args_os();
         let name = words.next().map(PathBuf::from).unwrap_or_default();
         let has_directory = name.components().count() > 1;
-        Ok(Start {
+        Ok(Invocation {
             program: match has_directory {
                 true => env::current_dir()?.join(name),
                 false => env::current_exe()?,
@@ -80,9 +80,13 @@ impl Start {
 
     /// Adds what the next process needs to know: the socket of the admin interface if a service manager keeps it, which
     /// the process cannot bind itself, and the restrictions that it inherits.
-    pub(super) fn beside(self, place: &Place, privileges: &Privileges) -> anyhow::Result<Start> {
+    pub(super) fn with_inherited(
+        self,
+        place: &AdminAddress,
+        privileges: &Privileges,
+    ) -> anyhow::Result<Invocation> {
         let claim = place.claim();
-        let kept = claim.filter(|claim| claim.keeper() == Keeper::Manager);
+        let kept = claim.filter(|claim| claim.keeper() == SocketOwner::Manager);
         let handed = kept.map(|claim| {
             Ok::<_, io::Error>(HandedAddress {
                 written: claim.address().to_string(),
@@ -90,7 +94,7 @@ impl Start {
                 sockets: claim.sockets()?,
             })
         });
-        Ok(Start {
+        Ok(Invocation {
             admin: handed.transpose()?,
             inherited: privileges.inherited(),
             ..self
@@ -103,7 +107,7 @@ impl Start {
 
     fn not_started(&self, error: io::Error) -> anyhow::Error {
         let closed = match error.kind() == io::ErrorKind::PermissionDenied {
-            true => self.inherited.landlock.map(|_| CLOSED),
+            true => self.inherited.landlock.map(|_| CONFINED_PROGRAM_ADVICE),
             false => None,
         };
         let said = format!("cannot start {}", self.program.display());
@@ -115,7 +119,11 @@ impl Start {
     }
 
     /// Starts the next process, and sends the outcome to `asked`.
-    pub(super) fn again(&self, server: &Server, asked: Sender<Asked>) -> anyhow::Result<u32> {
+    pub(super) fn spawn_successor(
+        &self,
+        server: &Server,
+        asked: Sender<ServerCommand>,
+    ) -> anyhow::Result<u32> {
         let handover = server.handover().context("cannot hand over the sockets")?;
         let (ours, theirs) = socketpair(
             AddressFamily::UNIX,
@@ -141,11 +149,11 @@ impl Start {
             .spawn()
             .map_err(|error| self.not_started(error))?;
         let process = child.id();
-        let beside = Beside {
+        let beside = HandoverExtras {
             admin: self.admin.as_ref(),
             inherited: self.inherited,
         };
-        if let Err(error) = handover::give(&ours, &handover, beside) {
+        if let Err(error) = handover::send_handover(&ours, &handover, beside) {
             // It cannot serve.
             let _ = child.kill();
             let _ = child.wait();
@@ -163,10 +171,10 @@ impl Start {
 }
 
 /// Waits for the next process to confirm or to end.
-fn outcome(mut child: Child, socket: &OwnedFd) -> Asked {
+fn outcome(mut child: Child, socket: &OwnedFd) -> ServerCommand {
     let process = child.id();
     let why = match handover::wait_for_confirmation(socket) {
-        Ok(Some(taken)) => return Asked::HandOver { process, taken },
+        Ok(Some(taken)) => return ServerCommand::HandOver { process, taken },
         Ok(None) => None,
         Err(error) => {
             let _ = child.kill();
@@ -175,19 +183,20 @@ fn outcome(mut child: Child, socket: &OwnedFd) -> Asked {
     };
     let ended = child.wait();
     let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-    Asked::GoOn {
+    ServerCommand::GoOn {
         process,
         why: why.unwrap_or(ended),
     }
 }
 
 /// Receives the handover; `None` when this process was not started by an upgrade.
-pub(super) fn handed() -> anyhow::Result<Option<FromPredecessor>> {
+pub(super) fn receive_from_predecessor() -> anyhow::Result<Option<FromPredecessor>> {
     if env::var_os(VARIABLE).is_none_or(|value| value != VALUE) {
         return Ok(None);
     }
     let socket = io::stdin().as_fd().try_clone_to_owned()?;
-    let (server, beside) = handover::take(&socket).context("cannot replace the running server")?;
+    let (server, beside) =
+        handover::receive_handover(&socket).context("cannot replace the running server")?;
     let admin = beside
         .admin
         .map(|handed| Claim::inherit(handed.address, handed.sockets));

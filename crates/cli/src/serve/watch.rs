@@ -11,34 +11,34 @@ use onrush_config::Plan;
 use onrush_config::plan::Admin;
 use onrush_file::{ChangeDetector, Stamp};
 
-use super::asked::Asked;
-use super::disk::Looked;
-use super::written::Written;
+use super::config_files::WatchedPath;
+use super::config_source::ConfigSource;
+use super::server_command::ServerCommand;
 
 /// Interval of the checks. Two in a row must find the same, so that no half-written file is read.
 const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Handle of the watching thread; each configuration sets what is watched.
-pub(super) struct Watch(Sender<Watched>);
+pub(super) struct Watch(Sender<WatchedFiles>);
 
 /// Files with their latest stamps, at first those from before they were read.
-pub(super) struct Watched(Vec<(Looked, Vec<Stamp>)>);
+pub(super) struct WatchedFiles(Vec<(WatchedPath, Vec<Stamp>)>);
 
-impl Watched {
+impl WatchedFiles {
     /// Files that were read for the configuration.
-    pub(super) fn of(written: &Written) -> Watched {
-        Watched(written.looked().to_vec())
+    pub(super) fn of(written: &ConfigSource) -> WatchedFiles {
+        WatchedFiles(written.looked().to_vec())
     }
 
     /// Adds the files that `plan` names, before they are read. Certificates are reloaded anyway.
-    pub(super) fn with(mut self, plan: &Plan) -> Watched {
-        for file in plan.files_read() {
-            let file = Looked::File(file.to_path_buf());
+    pub(super) fn with(mut self, plan: &Plan) -> WatchedFiles {
+        for file in plan.startup_files() {
+            let file = WatchedPath::File(file.to_path_buf());
             let stamps = file.stamps().unwrap_or_default();
             self.0.push((file, stamps));
         }
         if let Admin::Tcp { token_file, .. } = &plan.admin {
-            let file = Looked::File(token_file.clone());
+            let file = WatchedPath::File(token_file.clone());
             let stamps = file.stamps().unwrap_or_default();
             self.0.push((file, stamps));
         }
@@ -69,7 +69,7 @@ impl Watched {
 
 impl Watch {
     /// Starts a thread that requests a reload whenever a file has changed.
-    pub(super) fn start(watched: Watched, asked: Sender<Asked>) -> io::Result<Watch> {
+    pub(super) fn start(watched: WatchedFiles, asked: Sender<ServerCommand>) -> io::Result<Watch> {
         let (others, changes) = mpsc::channel();
         let watching = move || look_at(watched, &changes, &asked);
         thread::Builder::new()
@@ -79,13 +79,17 @@ impl Watch {
     }
 
     /// Replaces the watched files after a reload.
-    pub(super) fn change(&self, watched: Watched) {
+    pub(super) fn change(&self, watched: WatchedFiles) {
         // The thread ends only with the server.
         let _ = self.0.send(watched);
     }
 }
 
-fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Asked>) {
+fn look_at(
+    mut watched: WatchedFiles,
+    changes: &Receiver<WatchedFiles>,
+    asked: &Sender<ServerCommand>,
+) {
     let mut look = ChangeDetector::new(watched.stamps());
     let mut said: Vec<PathBuf> = Vec::new();
     loop {
@@ -98,7 +102,7 @@ fn look_at(mut watched: Watched, changes: &Receiver<Watched>, asked: &Sender<Ask
                 let (now, denied) = watched.look();
                 say_denied(denied.iter().filter(|path| !said.contains(path)));
                 said = denied;
-                if look.has_changed(now) && asked.send(Asked::Reload).is_err() {
+                if look.has_changed(now) && asked.send(ServerCommand::Reload).is_err() {
                     return;
                 }
             }

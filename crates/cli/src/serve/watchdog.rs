@@ -21,7 +21,7 @@ pub(super) fn start(cores: Vec<Handle>) -> io::Result<()> {
     let watch = move || {
         loop {
             let until = Instant::now() + interval;
-            if all_go_on(&cores, patience / 2) {
+            if all_cores_respond(&cores, patience / 2) {
                 supervisor::alive();
             }
             thread::sleep(until.saturating_duration_since(Instant::now()));
@@ -34,7 +34,7 @@ pub(super) fn start(cores: Vec<Handle>) -> io::Result<()> {
 }
 
 /// Whether each core has processed its mail in time. A core that has ended does not count as hanging.
-fn all_go_on(cores: &[Handle], patience: Duration) -> bool {
+fn all_cores_respond(cores: &[Handle], patience: Duration) -> bool {
     let (tell, told) = mpsc::channel();
     let until = Instant::now() + patience;
     let mut asked = 0;
@@ -86,14 +86,17 @@ mod tests {
         drop(free);
         let (running, second) = core(word);
         let moment = Duration::from_millis(50);
-        assert!(!all_go_on(&[running.clone(), hanging.clone()], moment));
+        assert!(!all_cores_respond(
+            &[running.clone(), hanging.clone()],
+            moment
+        ));
         go.send(()).expect("it waits");
         let minute = Duration::from_secs(60);
         let both = [running.clone(), hanging.clone()];
-        assert!(all_go_on(&both, minute));
+        assert!(all_cores_respond(&both, minute));
         both.iter().for_each(|core| core.stop(Duration::ZERO));
         first.join().expect("it ends");
         second.join().expect("it ends");
-        assert!(all_go_on(&both, minute));
+        assert!(all_cores_respond(&both, minute));
     }
 }

@@ -83,7 +83,7 @@ pub(super) struct Snapshot {
 
 /// What is wished for.
 #[derive(clap::Args)]
-pub(super) struct Wish {
+pub(super) struct PlanRequest {
     /// What matters more
     #[arg(long, value_enum, default_value = "throughput")]
     pub(super) goal: GoalName,
@@ -111,7 +111,7 @@ pub(super) enum RoleName {
     Client,
 }
 
-impl Wish {
+impl PlanRequest {
     pub(super) fn request(&self) -> Request {
         Request {
             goal: match self.goal {
@@ -138,7 +138,7 @@ pub(super) struct Plan {
     #[command(flatten)]
     pub(super) place: Place,
     #[command(flatten)]
-    pub(super) wish: Wish,
+    pub(super) wish: PlanRequest,
     /// Look at the limits of this process, too
     #[arg(long, value_name = "PID")]
     pub(super) pid: Option<u32>,
@@ -155,13 +155,13 @@ pub(super) struct Apply {
     #[command(flatten)]
     pub(super) place: Place,
     #[command(flatten)]
-    pub(super) wish: Wish,
+    pub(super) wish: PlanRequest,
     /// Undo it after this time unless `onrush tune confirm` was run; also on Ctrl-C or when the session ends
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "during")]
     pub(super) confirm_within: Option<Duration>,
     /// Undo it after this time (1h), when this process ends (4711), or run this command and undo it when that ends
-    #[arg(long = "for", id = "during", value_name = "TIME|PID|COMMAND", value_parser = Lasts::parse)]
-    pub(super) during: Option<Lasts>,
+    #[arg(long = "for", id = "during", value_name = "TIME|PID|COMMAND", value_parser = DurationSpec::parse)]
+    pub(super) during: Option<DurationSpec>,
     /// Do it at every boot, too: write a file of settings and a systemd unit, and list them
     #[arg(long, conflicts_with_all = ["confirm_within", "during"])]
     pub(super) persist: bool,
@@ -172,7 +172,7 @@ pub(super) struct Apply {
 
 /// How long changes last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Lasts {
+pub(super) enum DurationSpec {
     /// A number with its unit.
     Time(Duration),
     /// Until this process ends: a number without unit.
@@ -181,21 +181,21 @@ pub(super) enum Lasts {
     Command(String),
 }
 
-impl Lasts {
-    fn parse(text: &str) -> Result<Lasts, String> {
+impl DurationSpec {
+    fn parse(text: &str) -> Result<DurationSpec, String> {
         let text = text.trim();
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             let number = text.parse::<i32>().ok().filter(|number| *number > 0);
             let number = number.ok_or("not a process number: expected 1 or more")?;
-            return Ok(Lasts::Process(number));
+            return Ok(DurationSpec::Process(number));
         }
         match duration(text) {
-            Ok(time) => Ok(Lasts::Time(time)),
+            Ok(time) => Ok(DurationSpec::Time(time)),
             Err(_) if text.is_empty() => Err(format!("empty: expected {LASTS}")),
             // A malformed time is not a command.
             Err(error) if looks_like_number(text) => Err(format!("{error}; or {LASTS}")),
-            Err(_) => Ok(Lasts::Command(text.to_owned())),
+            Err(_) => Ok(DurationSpec::Command(text.to_owned())),
         }
     }
 }
@@ -245,7 +245,7 @@ pub(super) struct Show {
     #[command(flatten)]
     pub(super) place: Place,
     #[command(flatten)]
-    pub(super) wish: Wish,
+    pub(super) wish: PlanRequest,
     /// As the plan would have it instead of as it is
     #[arg(long)]
     pub(super) planned: bool,
@@ -280,7 +280,7 @@ pub(super) struct Search {
     #[command(flatten)]
     pub(super) place: Place,
     #[command(flatten)]
-    pub(super) wish: Wish,
+    pub(super) wish: PlanRequest,
     /// A command whose last word printed is a number that is better when larger
     #[arg(long, value_name = "COMMAND")]
     pub(super) measure: String,
@@ -310,19 +310,22 @@ mod tests {
     #[test]
     fn ambiguous_durations_are_times() {
         for (text, expected) in [
-            ("1h", Ok(Lasts::Time(Duration::from_secs(3_600)))),
-            ("250ms", Ok(Lasts::Time(Duration::from_millis(250)))),
-            ("4711", Ok(Lasts::Process(4_711))),
-            ("true", Ok(Lasts::Command("true".to_owned()))),
-            ("7z a b", Ok(Lasts::Command("7z a b".to_owned()))),
-            ("./1h", Ok(Lasts::Command("./1h".to_owned()))),
+            ("1h", Ok(DurationSpec::Time(Duration::from_secs(3_600)))),
+            ("250ms", Ok(DurationSpec::Time(Duration::from_millis(250)))),
+            ("4711", Ok(DurationSpec::Process(4_711))),
+            ("true", Ok(DurationSpec::Command("true".to_owned()))),
+            ("7z a b", Ok(DurationSpec::Command("7z a b".to_owned()))),
+            ("./1h", Ok(DurationSpec::Command("./1h".to_owned()))),
             ("0", Err("not a process number")),
             ("-1", Err("not a process number")),
             ("99999999999", Err("not a process number")),
             ("90min", Err("is not a duration")),
-            ("1.5h", Ok(Lasts::Time(Duration::from_secs(5_400)))),
-            (" 1h ", Ok(Lasts::Time(Duration::from_secs(3_600)))),
-            ("2to3 file", Ok(Lasts::Command("2to3 file".to_owned()))),
+            ("1.5h", Ok(DurationSpec::Time(Duration::from_secs(5_400)))),
+            (" 1h ", Ok(DurationSpec::Time(Duration::from_secs(3_600)))),
+            (
+                "2to3 file",
+                Ok(DurationSpec::Command("2to3 file".to_owned())),
+            ),
             (
                 "1e3s",
                 Err("or a time with its unit (1h), the number of a process (4711), or a command"),
@@ -332,12 +335,12 @@ mod tests {
             ("1h 30m", Err("is not a duration")),
             ("7z", Err("begins with a digit: `env 7z …`")),
             ("-5s", Err("is not a duration")),
-            (".5h", Ok(Lasts::Time(Duration::from_secs(1_800)))),
-            ("5 m", Ok(Lasts::Time(Duration::from_secs(300)))),
+            (".5h", Ok(DurationSpec::Time(Duration::from_secs(1_800)))),
+            ("5 m", Ok(DurationSpec::Time(Duration::from_secs(300)))),
             ("99999999999999999h", Err("4711")),
             ("", Err("expected a time")),
         ] {
-            match (Lasts::parse(text), expected) {
+            match (DurationSpec::parse(text), expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text}"),
                 (Err(error), Err(words)) => assert!(error.contains(words), "{text}: {error}"),
                 (found, expected) => panic!("{text}: {found:?}, not {expected:?}"),

@@ -7,15 +7,15 @@ use onrush_tune::advise;
 use onrush_tune::apply::{self, Force, Guard, Journal, Machine, Reverted, Root, Run};
 use onrush_tune::report;
 
-use super::arguments::{Apply, Lasts, Place, Revert, Status};
+use super::arguments::{Apply, DurationSpec, Place, Revert, Status};
 use super::extent::Extent;
 use super::guard;
-use super::guard::Made;
+use super::guard::AppliedRun;
 use super::journal::{known_journal, life, open_journal, say_lost, with_remedy};
-use super::lines::{reverted_line, split, standing_line, told};
+use super::lines::{print_applied, reverted_line, split, standing_line};
 use super::print::{columns, print, print_lines, say};
 use super::session::Session;
-use super::wait::{Stop, check_process};
+use super::wait::{StopSignals, check_process};
 use super::watch;
 
 pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
@@ -29,7 +29,7 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
         apply::check_persist(machine.path())?;
     }
     let plan = advise::plan(&facts, &request)?;
-    if let Some(Lasts::Process(number)) = &args.during {
+    if let Some(DurationSpec::Process(number)) = &args.during {
         // Before anything is changed for it.
         check_process(*number)?;
     }
@@ -54,8 +54,8 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
         }
     };
     let stop = match is_guarded {
-        true => Stop::listen()?,
-        false => Stop::never(),
+        true => StopSignals::listen()?,
+        false => StopSignals::never(),
     };
     let earlier = journal.last_run();
     if is_guarded {
@@ -64,11 +64,11 @@ pub(super) fn apply(args: &Apply) -> anyhow::Result<ExitCode> {
     }
     let made = apply::apply(&mut machine, &request, &mut journal);
     if is_guarded {
-        let made = Made { earlier, made };
+        let made = AppliedRun { earlier, made };
         return guard::until_undone(args, machine, &facts, journal, made, &stop);
     }
     let (applied, stopped) = split(made);
-    let extent = told(args, &applied)?;
+    let extent = print_applied(args, &applied)?;
     let ended = match (stopped, args.persist) {
         (Some(cause), _) => Err(with_remedy(cause)),
         (None, true) => persist(&machine, &plan, &journal),

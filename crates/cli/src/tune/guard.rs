@@ -11,18 +11,18 @@ use onrush_tune::apply::{
 };
 use onrush_tune::facts::Facts;
 
-use super::arguments::{Apply, Lasts};
+use super::arguments::{Apply, DurationSpec};
 use super::extent::Extent;
 use super::journal::{known_journal, life, with_remedy};
-use super::lines::{reverted_line, split, told};
+use super::lines::{print_applied, reverted_line, split};
 use super::print::{print_lines, say};
-use super::wait::{LOOK_EVERY, Stop, wait_for};
+use super::wait::{LOOK_EVERY, StopSignals, wait_for};
 
 /// The journal could not be read or changed when the run was undone: it may differ from the machine.
 const UNRECORDED: u8 = 4;
 
 /// Result of applying a plan.
-pub(super) struct Made {
+pub(super) struct AppliedRun {
     /// The last run before this one.
     pub(super) earlier: Option<Run>,
     pub(super) made: Result<Vec<Applied>, ApplyError>,
@@ -35,10 +35,10 @@ pub(super) fn until_undone(
     mut machine: Root,
     facts: &Facts,
     mut journal: Journal,
-    made: Made,
-    stop: &Stop,
+    made: AppliedRun,
+    stop: &StopSignals,
 ) -> anyhow::Result<ExitCode> {
-    let Made { earlier, made } = made;
+    let AppliedRun { earlier, made } = made;
     // If the journal had no room for this run, its last run is an earlier one, which must not be undone here.
     let own = journal.last_run().filter(|run| Some(*run) != earlier);
     let run = own.filter(|run| !journal.changes_since(*run).is_empty());
@@ -50,13 +50,13 @@ pub(super) fn until_undone(
     let noted = noted.and(journal.remove_if_undone());
     let outcome = (|| {
         let (applied, stopped) = split(made);
-        let extent = told(args, &applied)?;
+        let extent = print_applied(args, &applied)?;
         if let Some(cause) = stopped {
             return Err(with_remedy(cause));
         }
         noted.map_err(with_remedy)?;
         match (&args.during, args.confirm_within, run) {
-            (Some(during), ..) => last(during, stop, || {
+            (Some(during), ..) => wait_for_end(during, stop, || {
                 apply::limit_cpu_latency(&machine, facts, &args.wish.request())
             }),
             (None, Some(time), Some(run)) => {
@@ -76,23 +76,23 @@ pub(super) fn until_undone(
         return outcome;
     };
     let undone = undo_run(args, &mut machine, run, memory);
-    if !matches!(undone, Ok(Undone::All | Undone::Confirmed))
+    if !matches!(undone, Ok(UndoOutcome::All | UndoOutcome::Confirmed))
         && let Err(error) = &outcome
     {
         say(&format!("onrush tune: {error:#}"));
     }
     match undone {
-        Ok(Undone::Confirmed) => {
+        Ok(UndoOutcome::Confirmed) => {
             say("confirmed");
             outcome
         }
-        Ok(Undone::All) if args.during.is_some() => outcome,
-        Ok(Undone::All) => outcome.map(|_| Extent::Partly.code()),
-        Ok(Undone::Partly) => {
+        Ok(UndoOutcome::All) if args.during.is_some() => outcome,
+        Ok(UndoOutcome::All) => outcome.map(|_| Extent::Partly.code()),
+        Ok(UndoOutcome::Partly) => {
             say("some changes are still in force; `onrush tune revert` tries again");
             Ok(Extent::Partly.code())
         }
-        Ok(Undone::Unrecorded) => Ok(ExitCode::from(UNRECORDED)),
+        Ok(UndoOutcome::Unrecorded) => Ok(ExitCode::from(UNRECORDED)),
         Err(error) => {
             say(&format!("onrush tune: {error:#}"));
             say("the changes of this run are still in force; `onrush tune revert` tries again");
@@ -102,9 +102,9 @@ pub(super) fn until_undone(
 }
 
 /// Waits for the end, and keeps CPUs out of deep sleep meanwhile, if requested.
-fn last(
-    during: &Lasts,
-    stop: &Stop,
+fn wait_for_end(
+    during: &DurationSpec,
+    stop: &StopSignals,
     stay_awake: impl FnOnce() -> Option<Result<CpuLatencyLimit, String>>,
 ) -> anyhow::Result<ExitCode> {
     let awake = stay_awake();
@@ -130,7 +130,7 @@ fn forget_unchanged(machine: &Root, run: Run) {
 }
 
 /// Outcome of undoing a run.
-enum Undone {
+enum UndoOutcome {
     All,
     /// Something is left; a message has been printed.
     Partly,
@@ -142,7 +142,12 @@ enum Undone {
 
 /// Undoes the changes of one run, unless it was confirmed. Changes by others stay. If the journal no longer contains
 /// the run, `memory` is used.
-fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: RunCopy) -> anyhow::Result<Undone> {
+fn undo_run(
+    args: &Apply,
+    machine: &mut Root,
+    run: Run,
+    memory: RunCopy,
+) -> anyhow::Result<UndoOutcome> {
     let path = memory.path().display().to_string();
     let journal = match known_journal(machine) {
         Ok(Some(journal)) => journal,
@@ -159,7 +164,7 @@ fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: RunCopy) -> anyh
             say(&format!("onrush tune: {error:#}"));
             let what = format!("the journal {path} cannot be read");
             undo_remembered(args, machine, memory, &[], &what)?;
-            return Ok(Undone::Unrecorded);
+            return Ok(UndoOutcome::Unrecorded);
         }
     };
     if !journal.knows(run) {
@@ -172,17 +177,17 @@ fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: RunCopy) -> anyh
         return undo_remembered(args, machine, memory, &theirs, &what);
     }
     if journal.changes_since(run).is_empty() {
-        return Ok(Undone::All);
+        return Ok(UndoOutcome::All);
     }
     if journal.last_run() != Some(run) {
         say(
             "a later onrush tune builds on the changes of this one: nothing is undone until `onrush tune revert`",
         );
-        return Ok(Undone::Partly);
+        return Ok(UndoOutcome::Partly);
     }
     // Under the lock: a later `confirm` fails, as there is nothing to confirm.
     if journal.is_confirmed() {
-        return Ok(Undone::Confirmed);
+        return Ok(UndoOutcome::Confirmed);
     }
     if journal.is_waiting() {
         say("not confirmed: undoing");
@@ -195,11 +200,11 @@ fn undo_run(args: &Apply, machine: &mut Root, run: Run, memory: RunCopy) -> anyh
             "{}; `onrush tune revert` does it when it can",
             reverted_line(journal).trim_end()
         ));
-        return Ok(Undone::Unrecorded);
+        return Ok(UndoOutcome::Unrecorded);
     }
     Ok(match reverted.iter().all(Reverted::is_settled) {
-        true => Undone::All,
-        false => Undone::Partly,
+        true => UndoOutcome::All,
+        false => UndoOutcome::Partly,
     })
 }
 
@@ -211,7 +216,7 @@ fn undo_remembered(
     memory: RunCopy,
     theirs: &[Target],
     what: &str,
-) -> anyhow::Result<Undone> {
+) -> anyhow::Result<UndoOutcome> {
     let reverted = apply::revert_run_copy(machine, memory, theirs)?;
     let is_as_before = |change: &Reverted| {
         matches!(
@@ -223,7 +228,7 @@ fn undo_remembered(
         say(&format!(
             "{what}: the changes of this run were already undone by another program, such as `onrush tune revert`"
         ));
-        return Ok(Undone::All);
+        return Ok(UndoOutcome::All);
     }
     say(&format!(
         "{what} while the changes of this run were in force: they are undone, but earlier changes are no longer recorded"
@@ -237,7 +242,7 @@ fn undo_remembered(
     for line in left.lines() {
         say(line);
     }
-    Ok(Undone::Unrecorded)
+    Ok(UndoOutcome::Unrecorded)
 }
 
 /// Prints the outcome; failed writes are ignored, as the changes are already undone.
@@ -258,7 +263,7 @@ fn wait_for_confirmation(
     machine: &Root,
     run: Run,
     time: Duration,
-    stop: &Stop,
+    stop: &StopSignals,
 ) -> anyhow::Result<()> {
     let deadline = Instant::now() + time;
     let path = Journal::path_below(machine.path())?;

@@ -17,7 +17,7 @@ pub(super) fn split(
 }
 
 /// Prints the outcome of each change; `Partly` if one was refused.
-pub(super) fn told(args: &Apply, applied: &[Applied]) -> anyhow::Result<Extent> {
+pub(super) fn print_applied(args: &Apply, applied: &[Applied]) -> anyhow::Result<Extent> {
     match args.json {
         true => print(&format!("{}\n", serde_json::to_string_pretty(applied)?))?,
         false => print_lines(&applied.iter().map(applied_line).collect::<String>())?,

@@ -11,7 +11,7 @@ use super::extent::Extent;
 use super::journal::{open_journal, with_remedy};
 use super::print::{print, print_lines, say};
 use super::session::Session;
-use super::wait::Stop;
+use super::wait::StopSignals;
 use super::watch;
 
 pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
@@ -27,7 +27,7 @@ pub(super) fn search(args: &Search) -> anyhow::Result<ExitCode> {
         Session::of(&args.place.tree()?, &facts).check_search(&plan)?;
     }
     let mut journal = open_journal(&machine)?;
-    let stop = Stop::listen()?;
+    let stop = StopSignals::listen()?;
     let mut measure = || {
         let measured = measured(&args.measure);
         // The signal may also have ended the measurement, so its failure does not count.

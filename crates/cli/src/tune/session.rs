@@ -13,9 +13,9 @@ pub(super) enum Session {
     /// Locally; or the changes are for another machine.
     Local,
     /// Through this interface, which consists of these devices, as with a bond or a VLAN.
-    By(String, Vec<String>),
+    Interface(String, Vec<String>),
     /// Over the network, through an unknown interface.
-    Somehow,
+    UnknownInterface,
 }
 
 impl Session {
@@ -25,10 +25,12 @@ impl Session {
         if !tree.is_live() {
             return Session::Local;
         }
-        let own = std::env::var("SSH_CONNECTION").ok().map(Origin::Said);
+        let own = std::env::var("SSH_CONNECTION")
+            .ok()
+            .map(SessionOrigin::Said);
         let connection = match own.or_else(origin) {
-            Some(Origin::Said(connection)) => connection,
-            Some(Origin::Daemon) => return Session::Somehow,
+            Some(SessionOrigin::Said(connection)) => connection,
+            Some(SessionOrigin::Daemon) => return Session::UnknownInterface,
             None => return Session::Local,
         };
         let client = connection.split_whitespace().next().unwrap_or_default();
@@ -40,16 +42,16 @@ impl Session {
             (zone, _) => Some(zone.to_owned()),
         };
         let Some(name) = name else {
-            return Session::Somehow;
+            return Session::UnknownInterface;
         };
         let devices = facts.devices_of(&name).into_iter();
         let devices = devices.map(|device| device.name.clone()).collect();
-        Session::By(name, devices)
+        Session::Interface(name, devices)
     }
 
     /// Note for the plan.
     pub(super) fn note(&self) -> Option<Note> {
-        let Session::By(name, _) = self else {
+        let Session::Interface(name, _) = self else {
             return None;
         };
         Some(Note {
@@ -63,7 +65,7 @@ impl Session {
     pub(super) fn check(&self, plan: &Plan) -> anyhow::Result<()> {
         let what = match self {
             Session::Local => return Ok(()),
-            Session::By(name, devices) => {
+            Session::Interface(name, devices) => {
                 let is_ours = |interface: &str| {
                     interface == name || devices.iter().any(|device| device == interface)
                 };
@@ -77,7 +79,7 @@ impl Session {
                 }
                 format!("this session arrives on {name}, and the plan has {count} changes for it")
             }
-            Session::Somehow => {
+            Session::UnknownInterface => {
                 let resets = apply::resets(plan);
                 if resets.is_empty() {
                     return Ok(());
@@ -98,10 +100,10 @@ impl Session {
         let mut names = plan.placement.interfaces.iter().map(|placed| &placed.name);
         let is_touched = match self {
             Session::Local => false,
-            Session::By(name, devices) => {
+            Session::Interface(name, devices) => {
                 names.any(|placed| placed == name || devices.contains(placed))
             }
-            Session::Somehow => true,
+            Session::UnknownInterface => true,
         };
         if !is_touched {
             return Ok(());
@@ -113,7 +115,7 @@ impl Session {
 }
 
 /// Where a session comes from.
-enum Origin {
+enum SessionOrigin {
     /// The value of `SSH_CONNECTION`.
     Said(String),
     /// A child of sshd.
@@ -121,7 +123,7 @@ enum Origin {
 }
 
 /// Searches the parent processes for sshd's variable.
-fn origin() -> Option<Origin> {
+fn origin() -> Option<SessionOrigin> {
     const ANCESTORS_MAX: usize = 64;
     let mut process = std::process::id();
     let mut is_daemons = false;
@@ -136,10 +138,12 @@ fn origin() -> Option<Origin> {
             .split(|byte| *byte == 0)
             .find_map(|variable| variable.strip_prefix(b"SSH_CONNECTION="));
         if let Some(said) = said {
-            return Some(Origin::Said(String::from_utf8_lossy(said).into_owned()));
+            return Some(SessionOrigin::Said(
+                String::from_utf8_lossy(said).into_owned(),
+            ));
         }
         let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
         is_daemons |= name.starts_with("sshd");
     }
-    is_daemons.then_some(Origin::Daemon)
+    is_daemons.then_some(SessionOrigin::Daemon)
 }

@@ -13,18 +13,18 @@ use anyhow::Context;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::arguments::Lasts;
+use super::arguments::DurationSpec;
 
 /// Polling interval while waiting for a confirmation, a signal or the end of a program.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Signals that request a stop, where something must be undone first.
-pub(super) struct Stop(Arc<AtomicBool>);
+pub(super) struct StopSignals(Arc<AtomicBool>);
 
-impl Stop {
+impl StopSignals {
     /// Records signals from now on instead of ending the process.
-    pub(super) fn listen() -> io::Result<Stop> {
-        let stop = Stop::never();
+    pub(super) fn listen() -> io::Result<StopSignals> {
+        let stop = StopSignals::never();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             signal_hook::flag::register(signal, Arc::clone(&stop.0))?;
         }
@@ -32,8 +32,8 @@ impl Stop {
     }
 
     /// Leaves signals alone: there is nothing to undo.
-    pub(super) fn never() -> Stop {
-        Stop(Arc::new(AtomicBool::new(false)))
+    pub(super) fn never() -> StopSignals {
+        StopSignals(Arc::new(AtomicBool::new(false)))
     }
 
     pub(super) fn is_asked(&self) -> bool {
@@ -42,20 +42,20 @@ impl Stop {
 }
 
 /// Waits for a time, for the end of a process, or for a command that it runs, whose exit code it returns.
-pub(super) fn wait_for(lasts: &Lasts, stop: &Stop) -> anyhow::Result<ExitCode> {
+pub(super) fn wait_for(lasts: &DurationSpec, stop: &StopSignals) -> anyhow::Result<ExitCode> {
     let during = match lasts {
-        Lasts::Time(time) => {
+        DurationSpec::Time(time) => {
             let deadline = Instant::now() + *time;
             while Instant::now() < deadline && !stop.is_asked() {
                 thread::sleep(LOOK_EVERY.min(deadline - Instant::now()));
             }
             return Ok(ExitCode::SUCCESS);
         }
-        Lasts::Process(number) => {
+        DurationSpec::Process(number) => {
             wait_for_process(*number, stop, None)?;
             return Ok(ExitCode::SUCCESS);
         }
-        Lasts::Command(command) => command,
+        DurationSpec::Command(command) => command,
     };
     // In a process group of its own, so that the whole command can be ended and nothing of it keeps running.
     let mut child = Command::new("sh")
@@ -95,7 +95,7 @@ fn open_process(number: i32) -> anyhow::Result<OwnedFd> {
 /// Waits until a process that is not a child ends, the deadline passes, or a signal requests a stop.
 pub(super) fn wait_for_process(
     number: i32,
-    stop: &Stop,
+    stop: &StopSignals,
     deadline: Option<Instant>,
 ) -> anyhow::Result<()> {
     let descriptor = open_process(number)?;

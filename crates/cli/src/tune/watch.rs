@@ -11,7 +11,7 @@ use super::extent::Extent;
 use super::journal::{known_journal, life, with_remedy};
 use super::lines::reverted_line;
 use super::print::say;
-use super::wait::{Stop, wait_for_process};
+use super::wait::{StopSignals, wait_for_process};
 
 /// Starts a process that undoes the changes of this one if this one is killed. It takes the lock of all `onrush tune` commands,
 /// so it does nothing while this process runs.
@@ -38,7 +38,7 @@ pub(super) fn run(args: &UndoWhenKilled) -> anyhow::Result<ExitCode> {
     // Ctrl-C and the end of the terminal must reach the other process only.
     let _ = rustix::process::setsid();
     // An error means that the process has already ended.
-    let _ = wait_for_process(args.process, &Stop::never(), None);
+    let _ = wait_for_process(args.process, &StopSignals::never(), None);
     undo_abandoned(&mut Root::open(&args.place.root)?)?;
     Ok(Extent::Whole.code())
 }

@@ -12,7 +12,7 @@ pub struct AccessLog {
     /// Format of a line.
     pub format: LogFormat,
     /// Requests to log.
-    pub select: LogSelect,
+    pub select: LogFilter,
 }
 
 /// Destination of the lines.
@@ -103,7 +103,7 @@ pub enum LogField {
 
 /// Selection of the logged requests. A request is logged if one of the criteria selects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogSelect {
+pub struct LogFilter {
     /// Log failed requests: a status from 400 on, none, or an incomplete response.
     pub errors: bool,
     /// Log requests that took at least this long.
@@ -112,9 +112,9 @@ pub struct LogSelect {
     pub sample: u16,
 }
 
-impl LogSelect {
+impl LogFilter {
     /// All requests.
-    pub const ALL: LogSelect = LogSelect {
+    pub const ALL: LogFilter = LogFilter {
         errors: true,
         slower_than: None,
         sample: 10_000,

@@ -11,7 +11,7 @@ pub struct CacheRule {
     /// Valid directives.
     pub value: String,
     /// Treatment of the server's own `Cache-Control`.
-    pub of_server: OfServer,
+    pub server_field: ServerCacheControl,
 }
 
 impl CacheRule {
@@ -24,10 +24,10 @@ impl CacheRule {
 
 /// Treatment of `Cache-Control` in a server's response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OfServer {
+pub enum ServerCacheControl {
     /// The server's field is kept, and nothing is added.
     #[default]
-    Stays,
+    Keep,
     /// The server's field is replaced.
-    Replaced,
+    Replace,
 }

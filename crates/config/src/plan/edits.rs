@@ -11,11 +11,11 @@ pub struct Edits {
     /// Whether field names that contain underscores or other substitutes for hyphens are forwarded unchanged. Otherwise
     /// fields that `request` sets or removes are removed in all such spellings, and so are names that resemble framing
     /// or forwarding fields.
-    pub keeps_underscores: bool,
+    pub allow_underscores: bool,
     /// Changes of responses.
     pub response: FieldEdits,
     /// Responses to which `response` applies.
-    pub response_on: ResponsesEdited,
+    pub response_on: ResponseFilter,
     /// Fields of upstream responses to hide or refuse, before `response` is applied.
     pub upstream: UpstreamHeaders,
 }
@@ -38,10 +38,10 @@ impl UpstreamHeaders {
 
 /// Responses whose fields are changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ResponsesEdited {
+pub enum ResponseFilter {
     /// Responses that the route generates or relays, but not errors of this server.
     #[default]
-    OfRoute,
+    RouteOnly,
     /// Also errors of this server.
     Always,
     /// Responses with a status in one of these ranges, inclusive, from any source.

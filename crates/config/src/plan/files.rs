@@ -23,7 +23,7 @@ pub struct Files {
 
 impl Files {
     /// Default settings for a root directory.
-    pub fn beneath(root: impl Into<FilePath>) -> Files {
+    pub fn in_directory(root: impl Into<FilePath>) -> Files {
         Files {
             root: root.into(),
             index: limits::index_default(),

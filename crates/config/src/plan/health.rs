@@ -126,14 +126,14 @@ impl Eject {
     }
 
     /// Whether failures can eject a server, not only latency.
-    pub(crate) fn looks_at_failures(&self) -> bool {
+    pub(crate) fn counts_failures(&self) -> bool {
         self.on == EjectOn::Connections
             || self.consecutive_failures.is_some()
             || self.error_share.is_some()
     }
 
     /// Maximum number of ejected servers in a group of this size.
-    pub(crate) fn out_max(&self, servers: usize) -> usize {
+    pub(crate) fn max_ejected(&self, servers: usize) -> usize {
         let share = servers * usize::from(self.share_max) / 100;
         share.max(1).min(servers - 1)
     }

@@ -8,7 +8,7 @@ pub enum Host {
     /// A host name or address; IPv6 in brackets.
     Exact(String),
     /// `*.example.com`: names with this suffix, which begins with the dot.
-    Below(String),
+    Subdomains(String),
 }
 
 impl Host {
@@ -16,7 +16,7 @@ impl Host {
     pub(crate) fn new(name: &str) -> Host {
         let name = name.to_ascii_lowercase();
         match name.strip_prefix('*') {
-            Some(suffix) => Host::Below(suffix.to_owned()),
+            Some(suffix) => Host::Subdomains(suffix.to_owned()),
             None => Host::Exact(name),
         }
     }
@@ -25,7 +25,7 @@ impl Host {
     pub fn matches(&self, host: &[u8]) -> bool {
         match self {
             Host::Exact(name) => name.as_bytes().eq_ignore_ascii_case(host),
-            Host::Below(suffix) => host
+            Host::Subdomains(suffix) => host
                 .len()
                 .checked_sub(suffix.len())
                 .is_some_and(|at| at > 0 && host[at..].eq_ignore_ascii_case(suffix.as_bytes())),
@@ -36,9 +36,9 @@ impl Host {
     pub fn covers(&self, other: &Host) -> bool {
         match (self, other) {
             (Host::Exact(name), Host::Exact(other)) => name == other,
-            (Host::Exact(_), Host::Below(_)) => false,
-            (Host::Below(_), Host::Exact(name)) => self.matches(name.as_bytes()),
-            (Host::Below(suffix), Host::Below(other)) => other.ends_with(suffix.as_str()),
+            (Host::Exact(_), Host::Subdomains(_)) => false,
+            (Host::Subdomains(_), Host::Exact(name)) => self.matches(name.as_bytes()),
+            (Host::Subdomains(suffix), Host::Subdomains(other)) => other.ends_with(suffix.as_str()),
         }
     }
 }
@@ -47,7 +47,7 @@ impl fmt::Display for Host {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Host::Exact(name) => out.write_str(name),
-            Host::Below(suffix) => write!(out, "*{suffix}"),
+            Host::Subdomains(suffix) => write!(out, "*{suffix}"),
         }
     }
 }

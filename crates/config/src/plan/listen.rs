@@ -12,7 +12,7 @@ use crate::limits;
 
 /// A listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listen {
+pub struct Listener {
     /// Name in routes, metrics and logs: the configured one, or the address. Unique except for addresses with port 0.
     pub name: String,
     /// Address to bind.
@@ -25,10 +25,10 @@ pub struct Listen {
     pub protocol: Protocol,
 }
 
-impl Listen {
+impl Listener {
     /// A listener for plain HTTP.
-    pub fn plain(address: Address) -> Listen {
-        Listen {
+    pub fn plain(address: Address) -> Listener {
+        Listener {
             name: address.to_string(),
             address,
             tls: None,
@@ -38,7 +38,7 @@ impl Listen {
     }
 
     /// Whether the kernel chooses the port.
-    pub fn is_any_port(&self) -> bool {
+    pub fn has_ephemeral_port(&self) -> bool {
         match &self.address {
             Address::Tcp(address) => address.port() == 0,
             Address::Unix(_) => false,
@@ -57,9 +57,9 @@ impl Listen {
     }
 }
 
-impl Default for Listen {
-    fn default() -> Listen {
-        Listen::plain(Address::Tcp(limits::LISTEN_DEFAULT))
+impl Default for Listener {
+    fn default() -> Listener {
+        Listener::plain(Address::Tcp(limits::LISTEN_DEFAULT))
     }
 }
 
@@ -92,9 +92,9 @@ pub struct Tls {
     /// Whether clients present certificates.
     pub clients: ClientCertificates,
     /// Response to requests for hosts of another certificate.
-    pub misdirected: Misdirected,
+    pub misdirected: MisdirectedRequests,
     /// Different rules about client certificates for certain host names (SNI).
-    pub names: Vec<NamedClients>,
+    pub names: Vec<SniClientRule>,
 }
 
 impl Tls {
@@ -116,7 +116,7 @@ impl Tls {
             certificates,
             profile: TlsProfile::default(),
             clients: ClientCertificates::default(),
-            misdirected: Misdirected::default(),
+            misdirected: MisdirectedRequests::default(),
             names: Vec::new(),
         }
     }
@@ -124,7 +124,7 @@ impl Tls {
 
 /// Response to a request whose host is covered by another certificate than that of its connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Misdirected {
+pub enum MisdirectedRequests {
     /// 421 (RFC 9110, 15.5.20).
     #[default]
     Refuse,
@@ -160,7 +160,7 @@ pub enum TlsProfile {
 
 /// Rule for clients that request one of these hosts (SNI).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NamedClients {
+pub struct SniClientRule {
     /// Host names; never empty.
     pub hosts: Vec<Host>,
     /// Whether these clients present certificates.

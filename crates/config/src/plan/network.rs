@@ -71,7 +71,7 @@ pub struct Networks(pub Vec<Network>);
 
 impl Networks {
     /// All addresses.
-    pub fn everybody() -> Networks {
+    pub fn all() -> Networks {
         let all = |address: IpAddr| Network { address, prefix: 0 };
         Networks(vec![
             all(Ipv4Addr::UNSPECIFIED.into()),
@@ -97,7 +97,7 @@ impl Networks {
     }
 
     /// Whether each network of `other` is contained in a single network of this set.
-    pub fn cover(&self, other: &Networks) -> bool {
+    pub fn contain_all(&self, other: &Networks) -> bool {
         let is_covered = |other: &Network| self.0.iter().any(|network| network.covers(other));
         other.0.iter().all(is_covered)
     }
@@ -157,7 +157,7 @@ mod tests {
             );
         }
         let some = Networks(vec![network("10.0.0.0/8"), network("::1")]);
-        assert!(Networks::everybody().cover(&some) && !some.cover(&Networks::everybody()));
+        assert!(Networks::all().contain_all(&some) && !some.contain_all(&Networks::all()));
     }
 
     #[test]

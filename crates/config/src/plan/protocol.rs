@@ -10,11 +10,11 @@ pub enum Protocol {
     /// HTTP in these versions, handled by routes.
     Http(HttpVersions),
     /// The text protocol of memcached, with classic and meta commands.
-    Memcached(Memcached, FarEnd),
+    Memcached(Memcached, LoadTarget),
     /// Sends back what it receives (RFC 862).
-    Echo(FarEnd),
+    Echo(LoadTarget),
     /// Discards what it receives (RFC 863).
-    Sink(FarEnd),
+    Sink(LoadTarget),
     /// Answers requests of a fixed size with responses of a fixed size, over TCP.
     Responder(Responder),
 }
@@ -103,7 +103,7 @@ pub struct Responder {
 
 /// Transport settings of a load target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FarEnd {
+pub struct LoadTarget {
     /// Transport of the listener.
     pub transport: Transport,
     /// Receive buffer of UDP sockets in bytes; `None` for the system's default.

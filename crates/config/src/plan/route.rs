@@ -12,7 +12,7 @@ use super::file::FilePath;
 use super::files::Files;
 use super::host::Host;
 #[cfg(doc)]
-use super::listen::Listen;
+use super::listen::Listener;
 use super::network::Networks;
 use super::pattern::Pattern;
 use super::template::Template;
@@ -24,7 +24,7 @@ use crate::limits;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// Conditions.
-    pub when: When,
+    pub when: RouteMatch,
     /// Access rules.
     pub access: Access,
     /// Maximum size of a request body in bytes; `None` for no limit.
@@ -53,7 +53,7 @@ pub struct Route {
 
 /// Conditions of a route; an absent one (empty, `Any`) always holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct When {
+pub struct RouteMatch {
     /// Hosts; at least one must match.
     pub hosts: Vec<Host>,
     /// Condition on the path.
@@ -71,7 +71,7 @@ pub struct When {
     /// Names of [`Listen`]s; one must have received the request.
     pub listeners: Vec<String>,
     /// Negated conditions: none of them may hold as a whole. Each has a condition and no `not` of its own.
-    pub not: Vec<When>,
+    pub not: Vec<RouteMatch>,
 }
 
 /// Scheme of the URL that the client requested.
@@ -97,7 +97,7 @@ impl Route {
     /// A route without conditions and with default settings.
     pub fn to(action: Action) -> Route {
         Route {
-            when: When::default(),
+            when: RouteMatch::default(),
             access: Access::default(),
             request_body_max: Some(limits::REQUEST_BODY_MAX_DEFAULT),
             error_pages: ErrorPages::default(),

@@ -36,7 +36,7 @@ pub struct Upstream {
     /// When an idle connection may be reused.
     pub reuse: Reuse,
     /// Connections that each core opens to each server in advance.
-    pub connections_ready: usize,
+    pub preconnect: usize,
     /// HTTP version towards the servers.
     pub protocol: UpstreamProtocol,
     /// TLS towards the servers.
@@ -62,7 +62,7 @@ impl Upstream {
             retries: Retries::default(),
             connections_idle_max: limits::CONNECTIONS_IDLE_MAX_DEFAULT,
             reuse: Reuse::default(),
-            connections_ready: 0,
+            preconnect: 0,
             protocol: UpstreamProtocol::default(),
             tls: None,
             proxy_protocol: None,
@@ -150,7 +150,7 @@ impl Balance {
     ];
 
     /// Whether requests with the same key get the same server while no requests are in flight.
-    pub fn is_settled(&self) -> bool {
+    pub fn is_deterministic(&self) -> bool {
         matches!(self, Balance::Hash(_) | Balance::First)
     }
 }
@@ -233,7 +233,7 @@ pub enum ServerAddress {
 
 impl ServerAddress {
     /// Whether it may resolve to several servers.
-    pub fn may_be_several(&self) -> bool {
+    pub fn is_resolved_by_name(&self) -> bool {
         match self {
             ServerAddress::Name { .. } | ServerAddress::Srv(_) => true,
             ServerAddress::Ip(_) | ServerAddress::Unix(_) => false,
@@ -287,14 +287,14 @@ pub struct RetryOn {
     /// Timeout before a response.
     pub timeout: bool,
     /// Invalid response.
-    pub garbage: bool,
+    pub invalid_response: bool,
 }
 
 impl Retries {
     /// Whether retries are possible.
-    pub(crate) fn are_made(&self) -> bool {
+    pub(crate) fn are_enabled(&self) -> bool {
         let on = self.on;
-        let on_failure = on.connect || on.reset || on.timeout || on.garbage;
+        let on_failure = on.connect || on.reset || on.timeout || on.invalid_response;
         self.count > 0 && (on_failure || !self.statuses.is_empty())
     }
 }
@@ -307,7 +307,7 @@ impl Default for Retries {
                 connect: true,
                 reset: true,
                 timeout: false,
-                garbage: false,
+                invalid_response: false,
             },
             statuses: Vec::new(),
             budget: limits::RETRY_BUDGET_DEFAULT,
@@ -347,7 +347,7 @@ pub enum Verify {
     /// Authorities in this PEM file.
     File(FilePath),
     /// No verification.
-    Nothing,
+    Insecure,
 }
 
 /// Versions of the PROXY protocol.

@@ -4,17 +4,17 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::kinds::{parse_in_place, read_networks};
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::{Access, BasicAuth, Rate, RateKey, RateLimit};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{as_text, entries_in_order, parsed, report_kind};
 use crate::value::{self, Invalid};
-use crate::written::{as_text, in_order, parsed, report_kind};
 
-pub(super) fn read_access(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Access {
+pub(super) fn read_access(route: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Access {
     let allow = read_networks(route, "allow", findings).unwrap_or_default();
     let deny = read_networks(route, "deny", findings).unwrap_or_default();
-    if !allow.is_empty() && deny.cover(&allow) {
+    if !allow.is_empty() && deny.contain_all(&allow) {
         findings.warning(
             route.place("deny"),
             "deny is checked first and refuses every client that allow admits",
@@ -45,11 +45,11 @@ const RATE_KEY: Kind<RateKey> = Kind {
             ("header:NAME", RateKey::Address),
             ("route", RateKey::Route),
         ];
-        value::choose("key to count by", text, &known)
+        value::parse_name("key to count by", text, &known)
     },
 };
 
-fn read_rate_limit(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<RateLimit> {
+fn read_rate_limit(route: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<RateLimit> {
     const EXPECTED: &str =
         "a rate such as \"100/s\", or a table such as { requests = \"100/s\", key = \"address\" }";
     let value = route.value("rate_limit")?;
@@ -62,14 +62,15 @@ fn read_rate_limit(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Opti
     }
     let keys = Keys::new(&["requests", "burst", "concurrent", "key"]);
     let section = Section::of("rate_limit", value, EXPECTED, keys, findings)?;
-    if !section.is_meant("requests") && !section.is_meant("concurrent") {
+    if !section.is_present_or_misspelt("requests") && !section.is_present_or_misspelt("concurrent")
+    {
         findings.error(
             section.span(),
             "rate_limit limits nothing: expected requests such as \"100/s\", or concurrent such as 10",
         );
     }
-    if !section.is_meant("requests") {
-        section.refuse(&["burst"], "goes with requests, which is missing", findings);
+    if !section.is_present_or_misspelt("requests") {
+        section.report_conflict(&["burst"], "goes with requests, which is missing", findings);
     }
     let mut requests = section.read("requests", RATE, findings);
     let burst = section.count("burst", 0..=limits::RATE_MAX, findings);
@@ -86,7 +87,7 @@ fn read_rate_limit(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Opti
     })
 }
 
-fn read_basic_auth(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<BasicAuth> {
+fn read_basic_auth(route: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<BasicAuth> {
     const EXPECTED: &str = "a table such as { file = \"htpasswd\" }";
     const REALM: Kind<String> = Kind {
         expected: "text such as \"staff only\"",
@@ -104,7 +105,7 @@ fn read_basic_auth(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Opti
     let value = route.value("basic_auth")?;
     let keys = Keys::new(&["realm", "users", "file"]);
     let section = Section::of("basic_auth", value, EXPECTED, keys, findings)?;
-    if !section.is_meant("users") && !section.is_meant("file") {
+    if !section.is_present_or_misspelt("users") && !section.is_present_or_misspelt("file") {
         findings.error(
             section.span(),
             "basic_auth has no users: expected users = { NAME = \"HASH\" }, or file = \"htpasswd\"",
@@ -119,7 +120,7 @@ fn read_basic_auth(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> Opti
     })
 }
 
-fn read_users(auth: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<(String, String)> {
+fn read_users(auth: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Vec<(String, String)> {
     const EXPECTED: &str = "a table such as { NAME = \"$2y$10$…\" }";
     let Some(value) = auth.value("users") else {
         return Vec::new();
@@ -133,14 +134,14 @@ fn read_users(auth: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<(Strin
         findings.error(value.span(), message);
     }
     let mut users = Vec::new();
-    for (name, value) in in_order(table) {
+    for (name, value) in entries_in_order(table) {
         let name = parsed(&name, parse_user, findings);
         users.extend(name.zip(read_hash(value, findings)));
     }
     users
 }
 
-fn read_hash(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Option<String> {
+fn read_hash(value: &Spanned<DeValue<'_>>, findings: &mut Diagnostics<'_>) -> Option<String> {
     let Some(hash) = as_text(value) else {
         report_kind(
             "a password's hash",

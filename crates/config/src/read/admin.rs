@@ -2,42 +2,42 @@
 
 use super::kinds::place_of_value;
 use crate::address::parse_listen;
-use crate::diagnostic::Findings;
-use crate::plan::{Address, Admin, Listen};
+use crate::diagnostic::Diagnostics;
+use crate::plan::{Address, Admin, Listener};
 use crate::section::{Keys, Kind, Section};
 
 const KEYS: Keys = Keys::new(&["address", "token_file"]);
 
-enum Where {
+enum AddressValue {
     Off,
     At(Address),
 }
 
-const ADDRESS: Kind<Where> = Kind {
+const ADDRESS: Kind<AddressValue> = Kind {
     expected: "\"unix:/run/onrush/site.sock\", an address such as \"127.0.0.1:9901\", or \"off\"",
     parse: |text| match text {
-        "off" => Ok(Where::Off),
-        _ => parse_listen(text).map(|listen| Where::At(listen.address)),
+        "off" => Ok(AddressValue::Off),
+        _ => parse_listen(text).map(|listen| AddressValue::At(listen.address)),
     },
 };
 
 /// Reads `[admin]`. The address must not be one of `listen`: connections would go to either at random.
 pub(super) fn read_admin(
     file: &Section<'_, '_>,
-    listen: &[Listen],
-    findings: &mut Findings<'_>,
+    listen: &[Listener],
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Admin> {
     const EXPECTED: &str = "a table such as { address = \"unix:/run/onrush/site.sock\" }";
     let value = file.value("admin")?;
     let section = Section::of("[admin]", value, EXPECTED, KEYS, findings)?;
     let address = match section.read("address", ADDRESS, findings) {
-        Some(Where::At(Address::Unix(path))) => {
-            let path = findings.beneath(&path, &place_of_value(&section, "address"));
-            Some(Where::At(Address::Unix(path)))
+        Some(AddressValue::At(Address::Unix(path))) => {
+            let path = findings.resolve(&path, &place_of_value(&section, "address"));
+            Some(AddressValue::At(Address::Unix(path)))
         }
         address => address,
     };
-    if let Some(Where::At(own)) = &address
+    if let Some(AddressValue::At(own)) = &address
         && let Some(other) = listen.iter().find(|listen| overlap(own, &listen.address))
     {
         findings.error(
@@ -50,12 +50,12 @@ pub(super) fn read_admin(
     }
     let token_file = section.path("token_file", "\"/etc/onrush/admin.token\"", findings);
     match (address, token_file) {
-        (Some(Where::At(address @ Address::Tcp(_))), Some(token_file)) => Some(Admin::Tcp {
+        (Some(AddressValue::At(address @ Address::Tcp(_))), Some(token_file)) => Some(Admin::Tcp {
             address,
             token_file: token_file.to_path_buf(),
         }),
-        (Some(Where::At(Address::Tcp(address))), None) => {
-            if !section.is_meant("token_file") {
+        (Some(AddressValue::At(Address::Tcp(address))), None) => {
+            if !section.is_present_or_misspelt("token_file") {
                 let why = "anyone who can connect could stop the server; expected token_file, a file with a line of at least 16 characters, which clients must send";
                 findings.error(
                     section.place("address"),
@@ -74,8 +74,8 @@ pub(super) fn read_admin(
             }
             None
         }
-        (Some(Where::At(Address::Unix(path))), None) => Some(Admin::Unix(path)),
-        (Some(Where::Off), None) => Some(Admin::Off),
+        (Some(AddressValue::At(Address::Unix(path))), None) => Some(Admin::Unix(path)),
+        (Some(AddressValue::Off), None) => Some(Admin::Off),
         (None, None) => None,
     }
 }

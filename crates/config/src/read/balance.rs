@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use super::kinds::parse_in_place;
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::{Balance, HashKey, Sticky};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
-pub(super) fn read_balance(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Balance {
+pub(super) fn read_balance(group: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Balance {
     let key = group.read("hash", HASH_KEY, findings);
     let balance = group.read("balance", BALANCE, findings);
     match balance {
         Some(None) => {
-            if !group.is_meant("hash") {
+            if !group.is_present_or_misspelt("hash") {
                 let message = format!(
                     "balance \"hash\" needs a key: expected hash = {}",
                     HASH_KEY.expected
@@ -24,7 +24,7 @@ pub(super) fn read_balance(group: &Section<'_, '_>, findings: &mut Findings<'_>)
             key.map_or(Balance::RoundRobin, Balance::Hash)
         }
         Some(Some(balance)) => {
-            group.refuse(
+            group.report_conflict(
                 &["hash"],
                 "is only for balance = \"hash\", and balance has another value",
                 findings,
@@ -33,7 +33,7 @@ pub(super) fn read_balance(group: &Section<'_, '_>, findings: &mut Findings<'_>)
         }
         None => {
             if !group.has("balance") {
-                group.refuse(
+                group.report_conflict(
                     &["hash"],
                     "needs balance = \"hash\", which is missing",
                     findings,
@@ -44,7 +44,10 @@ pub(super) fn read_balance(group: &Section<'_, '_>, findings: &mut Findings<'_>)
     }
 }
 
-pub(super) fn read_sticky(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Sticky> {
+pub(super) fn read_sticky(
+    group: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) -> Option<Sticky> {
     const COOKIE: Kind<String> = Kind {
         expected: "the name of a cookie such as \"server\"",
         parse: parse_cookie,
@@ -97,14 +100,14 @@ const HASH_KEY: Kind<HashKey> = Kind {
             ("header:NAME", HashKey::Path),
             ("cookie:NAME", HashKey::Path),
         ];
-        value::choose("key to hash", text, &known)
+        value::parse_name("key to hash", text, &known)
     },
 };
 
 /// `None` for the consistent hash, whose key is a separate setting.
 const BALANCE: Kind<Option<Balance>> = Kind {
     expected: "a way to balance such as \"round_robin\"",
-    parse: |text| value::choose("balance", text, &Balance::NAMED),
+    parse: |text| value::parse_name("balance", text, &Balance::NAMED),
 };
 
 /// Parses a cookie name, a token (RFC 6265, section 4.1.1).

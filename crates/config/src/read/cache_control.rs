@@ -5,12 +5,12 @@ use toml::de::DeValue;
 
 use super::kinds::MEDIA_TYPE;
 use super::status::read_statuses;
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits::CACHE_RULES_MAX;
-use crate::plan::{Action, CacheRule, Edits, OfServer};
+use crate::plan::{Action, CacheRule, Edits, ServerCacheControl};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{as_text, is_false, is_true, one_or_list, parsed};
 use crate::value;
-use crate::written::{as_text, is_false, is_true, one_or_list, parsed};
 
 const KEY: &str = "cache_control";
 const EXPECTED: &str = "a string such as \"max-age=3600\", a table such as { type = \"image/*\", value = \"max-age=3600\" }, a list of such, or false";
@@ -23,7 +23,10 @@ const VALUE: Kind<String> = Kind {
 };
 
 /// Rules for routes that do not forward and have no rules.
-pub(super) fn read_default(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<CacheRule> {
+pub(super) fn read_default(
+    file: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) -> Vec<CacheRule> {
     read_rules(file, findings).unwrap_or_default()
 }
 
@@ -31,7 +34,7 @@ pub(super) fn read_of_route(
     route: &Section<'_, '_>,
     default: &[CacheRule],
     (edits, action): (&Edits, &Action),
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Vec<CacheRule> {
     let forwards = matches!(action, Action::Forward { .. });
     let Some(rules) = read_rules(route, findings) else {
@@ -48,7 +51,7 @@ pub(super) fn read_of_route(
         );
         findings.error(route.place(KEY), message);
     }
-    let replaces = |rule: &CacheRule| rule.of_server == OfServer::Replaced;
+    let replaces = |rule: &CacheRule| rule.server_field == ServerCacheControl::Replace;
     if !forwards && rules.iter().any(replaces) {
         let message = "replace has no effect on a route that does not forward: it replaces only the Cache-Control of forwarded responses";
         findings.warning(route.place(KEY), message);
@@ -64,7 +67,7 @@ fn changes_field(edits: &Edits) -> bool {
     names.any(|name| name.eq_ignore_ascii_case("cache-control"))
 }
 
-fn read_rules(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Vec<CacheRule>> {
+fn read_rules(section: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<Vec<CacheRule>> {
     let value = section.value(KEY)?;
     if is_false(value) {
         return Some(Vec::new());
@@ -94,19 +97,19 @@ fn read_rules(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<
     Some(rules)
 }
 
-fn read_rule(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Option<CacheRule> {
+fn read_rule(value: &Spanned<DeValue<'_>>, findings: &mut Diagnostics<'_>) -> Option<CacheRule> {
     const KEYS: Keys = Keys::new(&["status", "type", "value", "replace"]);
     if let Some(text) = as_text(value) {
         return Some(CacheRule {
             statuses: vec![STATUSES_DEFAULT],
             types: None,
             value: parsed(&text, VALUE.parse, findings)?,
-            of_server: OfServer::default(),
+            server_field: ServerCacheControl::default(),
         });
     }
     let section = Section::of(KEY, value, EXPECTED, KEYS, findings)?;
     section.require("value", VALUE.expected, findings);
-    let types = section.read_some("type", MEDIA_TYPE, findings);
+    let types = section.read_nonempty_list("type", MEDIA_TYPE, findings);
     let statuses = read_statuses(&section, "status", STATUSES, findings);
     for (status, name) in [(206, "206"), (304, "304")] {
         let is_it = |range: &(u16, u16)| *range == (status, status);
@@ -117,14 +120,14 @@ fn read_rule(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Optio
         }
     }
     let of_server = match section.truth("replace", findings) {
-        Some(true) => OfServer::Replaced,
-        Some(false) | None => OfServer::Stays,
+        Some(true) => ServerCacheControl::Replace,
+        Some(false) | None => ServerCacheControl::Keep,
     };
     Some(CacheRule {
         statuses: statuses.unwrap_or_else(|| vec![STATUSES_DEFAULT]),
         types,
         value: section.read("value", VALUE, findings)?,
-        of_server,
+        server_field: of_server,
     })
 }
 

@@ -1,11 +1,11 @@
 //! `[clients]`: limits of connections, stalled streams and cancelled requests.
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::Clients;
 use crate::section::{Keys, Section};
 
-pub(super) fn read_clients(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Clients {
+pub(super) fn read_clients(file: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Clients {
     const EXPECTED: &str = "a table such as { connections_per_address_max = 100 }";
     let keys = Keys::new(&[
         "connections_max",

@@ -4,11 +4,11 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::kinds::MEDIA_TYPE;
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::plan::{Coding, Compress};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{is_false, is_true};
 use crate::value;
-use crate::written::{is_false, is_true};
 
 const CODING: Kind<Coding> = Kind {
     expected: "a list of \"zstd\", \"br\" and \"gzip\"",
@@ -18,7 +18,7 @@ const CODING: Kind<Coding> = Kind {
             ("br", Coding::Brotli),
             ("gzip", Coding::Gzip),
         ];
-        value::choose("coding", text, &known)
+        value::parse_name("coding", text, &known)
     },
 };
 
@@ -30,7 +30,7 @@ const SIZE: Kind<u64> = Kind {
 /// Reads `[compress]`, for routes without their own settings.
 pub(super) fn read_default(
     file: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Compress> {
     read_compress("[compress]", file.value("compress")?, None, findings)
 }
@@ -38,7 +38,7 @@ pub(super) fn read_default(
 pub(super) fn read_of_route(
     route: &Section<'_, '_>,
     default: Option<&Compress>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Compress> {
     match route.value("compress") {
         Some(value) => read_compress("compress", value, default, findings),
@@ -51,7 +51,7 @@ fn read_compress(
     name: &str,
     value: &Spanned<DeValue<'_>>,
     default: Option<&Compress>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Compress> {
     const EXPECTED: &str =
         "true, false, or a table such as { types = [\"text/*\"], size_min = \"1k\" }";
@@ -67,7 +67,7 @@ fn read_compress(
     Some(Compress {
         codings: read_codings(&section, "codings", findings).unwrap_or(default.codings),
         types: section
-            .read_some("types", MEDIA_TYPE, findings)
+            .read_nonempty_list("types", MEDIA_TYPE, findings)
             .unwrap_or(default.types),
         size_min: section
             .read_number("size_min", SIZE, findings)
@@ -79,9 +79,9 @@ fn read_compress(
 pub(super) fn read_codings(
     section: &Section<'_, '_>,
     key: &str,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Vec<Coding>> {
-    let codings = section.read_some(key, CODING, findings)?;
+    let codings = section.read_nonempty_list(key, CODING, findings)?;
     let is_twice = |at: usize| codings[..at].contains(&codings[at]);
     if (0..codings.len()).any(is_twice) {
         let message = format!("{key} in {} has a coding twice", section.name());

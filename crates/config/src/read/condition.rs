@@ -4,12 +4,12 @@ use toml::Spanned;
 
 use super::kinds::read_networks;
 use crate::address::parse_listen;
-use crate::diagnostic::Findings;
-use crate::plan::{Address, Host, Listen, PathMatch, Scheme, ValueMatch, When};
+use crate::diagnostic::Diagnostics;
+use crate::plan::{Address, Host, Listener, PathMatch, RouteMatch, Scheme, ValueMatch};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{as_text, entries_in_order, one_or_list, parsed, read_texts, report_kind};
 use crate::value::{self, Invalid};
-use crate::written::{as_text, in_order, one_or_list, parsed, read_texts, report_kind};
-use onrush_measure::nearest::nearest;
+use onrush_measure::suggestion::suggestion;
 
 pub(super) const HOST: Kind<Host> = Kind {
     expected: "a host name such as \"static.example.com\"",
@@ -30,13 +30,13 @@ const SCHEME: Kind<Scheme> = Kind {
     expected: "\"http\" or \"https\"",
     parse: |text| {
         let known = [("http", Scheme::Http), ("https", Scheme::Https)];
-        value::choose("scheme", text, &known)
+        value::parse_name("scheme", text, &known)
     },
 };
 
 #[derive(Clone, Copy)]
 pub(super) enum Listeners<'a> {
-    All(&'a [Listen]),
+    All(&'a [Listener]),
     /// The list is incomplete because of errors.
     Unknown,
 }
@@ -47,9 +47,9 @@ impl Listeners<'_> {
     }
 
     /// Whether certainly no listener is for HTTP.
-    pub(super) fn speak_http_nowhere(self) -> bool {
+    pub(super) fn have_no_http(self) -> bool {
         match self {
-            Listeners::All(all) => !all.iter().any(Listen::is_http),
+            Listeners::All(all) => !all.iter().any(Listener::is_http),
             Listeners::Unknown => false,
         }
     }
@@ -58,9 +58,9 @@ impl Listeners<'_> {
 pub(super) fn read_when(
     route: &Section<'_, '_>,
     listeners: Listeners<'_>,
-    findings: &mut Findings<'_>,
-) -> When {
-    When {
+    findings: &mut Diagnostics<'_>,
+) -> RouteMatch {
+    RouteMatch {
         not: read_not(route, listeners, findings),
         ..read_conditions(route, listeners, findings)
     }
@@ -69,8 +69,8 @@ pub(super) fn read_when(
 fn read_not(
     route: &Section<'_, '_>,
     listeners: Listeners<'_>,
-    findings: &mut Findings<'_>,
-) -> Vec<When> {
+    findings: &mut Diagnostics<'_>,
+) -> Vec<RouteMatch> {
     const KEYS: Keys = Keys::new(&[
         "host", "path", "method", "headers", "query", "from", "scheme", "listener",
     ]);
@@ -96,13 +96,15 @@ fn read_not(
 fn read_conditions(
     route: &Section<'_, '_>,
     listeners: Listeners<'_>,
-    findings: &mut Findings<'_>,
-) -> When {
-    When {
-        hosts: route.read_some("host", HOST, findings).unwrap_or_default(),
+    findings: &mut Diagnostics<'_>,
+) -> RouteMatch {
+    RouteMatch {
+        hosts: route
+            .read_nonempty_list("host", HOST, findings)
+            .unwrap_or_default(),
         path: route.read("path", PATH, findings).unwrap_or_default(),
         methods: route
-            .read_some("method", METHOD, findings)
+            .read_nonempty_list("method", METHOD, findings)
             .unwrap_or_default(),
         headers: read_values(route, "headers", value::parse_field_name, findings),
         query: read_values(route, "query", parse_parameter, findings),
@@ -116,7 +118,7 @@ fn read_conditions(
 fn read_listeners(
     route: &Section<'_, '_>,
     listeners: Listeners<'_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Vec<String> {
     const EXPECTED: &str = "the name or the address of a [[listen]] such as \"127.0.0.1:8080\"";
     route.refuse_empty("listener", EXPECTED, findings);
@@ -132,7 +134,7 @@ fn read_listeners(
     for text in texts {
         match named(&text, all, findings) {
             Some(listen) if !listen.is_http() => {
-                findings.error(text.span(), speaks_another(&text, listen));
+                findings.error(text.span(), refuse_non_http(&text, listen));
             }
             Some(listen) if !names.contains(&listen.name) => names.push(listen.name.clone()),
             Some(_) => {}
@@ -145,21 +147,21 @@ fn read_listeners(
 /// Finds a listener by its name, or by its address in any notation.
 fn named<'l>(
     written: &Spanned<String>,
-    all: &'l [Listen],
-    findings: &Findings<'_>,
-) -> Option<&'l Listen> {
+    all: &'l [Listener],
+    findings: &Diagnostics<'_>,
+) -> Option<&'l Listener> {
     let text = written.get_ref();
     if let Some(named) = all.iter().find(|listen| listen.name == *text) {
         return Some(named);
     }
     let address = match parse_listen(text).ok()?.address {
-        Address::Unix(path) => Address::Unix(findings.beneath(&path, &written.span())),
+        Address::Unix(path) => Address::Unix(findings.resolve(&path, &written.span())),
         address @ Address::Tcp(_) => address,
     };
     all.iter().find(|listen| listen.address == address)
 }
 
-fn speaks_another(text: &Spanned<String>, listen: &Listen) -> String {
+fn refuse_non_http(text: &Spanned<String>, listen: &Listener) -> String {
     format!(
         "listener {:?} uses protocol {} and has no routes: expected a listener with protocol http",
         text.get_ref(),
@@ -167,9 +169,9 @@ fn speaks_another(text: &Spanned<String>, listen: &Listen) -> String {
     )
 }
 
-fn unknown_listener(text: &str, all: &[Listen]) -> String {
+fn unknown_listener(text: &str, all: &[Listener]) -> String {
     let names = || all.iter().map(|listen| &*listen.name);
-    if let Some(near) = nearest(text, names()) {
+    if let Some(near) = suggestion(text, names()) {
         return format!("unknown listener {text:?}; nearest: {near:?}");
     }
     let shown: Vec<&str> = names().take(LISTENERS_SHOWN_MAX).collect();
@@ -190,7 +192,7 @@ fn read_values(
     route: &Section<'_, '_>,
     key: &str,
     parse_name: fn(&str) -> Result<String, Invalid>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Vec<(String, ValueMatch)> {
     let Some(value) = route.value(key) else {
         return Vec::new();
@@ -200,7 +202,7 @@ fn read_values(
         return Vec::new();
     };
     let mut all = Vec::new();
-    for (name, value) in in_order(table) {
+    for (name, value) in entries_in_order(table) {
         let parsed_name = parsed(&name, parse_name, findings);
         let Some(text) = as_text(value) else {
             let what = format!("{:?} in {key}", name.get_ref());

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
-use crate::plan::{Cors, Edits, ResponsesEdited, When};
+use crate::plan::{Cors, Edits, ResponseFilter, RouteMatch};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
@@ -13,9 +13,9 @@ const METHODS_DEFAULT: [&str; 3] = ["GET", "HEAD", "POST"];
 
 pub(super) fn read_cors(
     route: &Section<'_, '_>,
-    when: &When,
+    when: &RouteMatch,
     edits: &Edits,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Cors> {
     const EXPECTED: &str = "a table such as { origins = [\"https://app.example.com\"] }";
     const KEYS: Keys = Keys::new(&[
@@ -28,7 +28,7 @@ pub(super) fn read_cors(
     ]);
     let section = Section::of("cors", route.value("cors")?, EXPECTED, KEYS, findings)?;
     section.require("origins", ORIGIN.expected, findings);
-    let origins = section.read_some("origins", ORIGIN, findings)?;
+    let origins = section.read_nonempty_list("origins", ORIGIN, findings)?;
     let is_any = origins.iter().any(|origin| origin == "*");
     let credentials = section.truth("credentials", findings).unwrap_or(false);
     if is_any && origins.len() > 1 {
@@ -39,16 +39,16 @@ pub(super) fn read_cors(
         let message = "credentials cannot be used with origins = \"*\": every site could send requests in the name of its visitors; expected a list of origins";
         findings.error(section.place("credentials"), message);
     }
-    let methods = section.read_some("methods", METHOD, findings);
+    let methods = section.read_nonempty_list("methods", METHOD, findings);
     let methods = methods.unwrap_or_else(|| METHODS_DEFAULT.map(str::to_owned).to_vec());
     let cors = Cors {
         origins: (!is_any).then_some(origins),
         methods,
         headers: section
-            .read_some("headers", NAME, findings)
+            .read_nonempty_list("headers", NAME, findings)
             .unwrap_or_default(),
         expose: section
-            .read_some("expose", NAME, findings)
+            .read_nonempty_list("expose", NAME, findings)
             .unwrap_or_default(),
         credentials,
         age_max: section.read("age_max", AGE, findings),
@@ -58,7 +58,7 @@ pub(super) fn read_cors(
         let message = "cors has no effect on preflight requests: browsers send them with OPTIONS, which is not among the methods of the route";
         findings.warning(route.place("cors"), message);
     }
-    if let ResponsesEdited::Statuses(_) = edits.response_on {
+    if let ResponseFilter::Statuses(_) = edits.response_on {
         let message = "cors applies to responses of every status, but on limits response_headers to some: expected on = \"always\", or no on";
         findings.error(route.place("cors"), message);
     }
@@ -66,7 +66,7 @@ pub(super) fn read_cors(
 }
 
 /// Limits the length of lists that each response carries.
-fn check_length(section: &Section<'_, '_>, cors: &Cors, findings: &mut Findings<'_>) {
+fn check_length(section: &Section<'_, '_>, cors: &Cors, findings: &mut Diagnostics<'_>) {
     for (key, names) in [
         ("methods", &cors.methods),
         ("headers", &cors.headers),

@@ -4,7 +4,7 @@ use super::error_pages::read_error_pages;
 use super::kinds::REQUEST_BODY_MAX;
 use super::timeouts::read_timeouts;
 use super::{cache_control, compress, upstream_headers};
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::{CacheRule, Compress, ErrorPages, Timeouts, UpstreamHeaders};
 use crate::section::Section;
@@ -20,7 +20,7 @@ pub(super) struct Defaults {
 }
 
 impl Defaults {
-    pub(super) fn read(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Defaults {
+    pub(super) fn read(file: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Defaults {
         let request_body_max = file.read_number("request_body_max", REQUEST_BODY_MAX, findings);
         let error_pages = read_error_pages(file, None, findings);
         Defaults {

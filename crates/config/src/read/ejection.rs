@@ -1,12 +1,12 @@
 //! `eject`: ejection of servers by the outcome of requests.
 
 use super::kinds::TIMEOUT;
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::{Eject, EjectOn};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{is_false, is_true};
 use crate::value;
-use crate::written::{is_false, is_true};
 
 const KEYS: Keys = Keys::new(&[
     "on",
@@ -24,12 +24,12 @@ const ON: Kind<EjectOn> = Kind {
             ("connections", EjectOn::Connections),
             ("answers", EjectOn::Responses),
         ];
-        value::choose("kind of failure", text, &known)
+        value::parse_name("kind of failure", text, &known)
     },
 };
 
 /// Reads `eject`; without the key, connection failures eject servers.
-pub(super) fn read_eject(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Eject> {
+pub(super) fn read_eject(group: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<Eject> {
     const EXPECTED: &str =
         "true, false, or a table such as { failures = 5, error_share = \"50%\" }";
     let Some(value) = group.value("eject") else {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::plan::{ErrorPage, ErrorPages, PageContent};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{entries_in_order, parsed};
 use crate::value::{self, Invalid};
-use crate::written::{in_order, parsed};
 
 const EXPECTED: &str = "a table such as { 404 = \"404.html\", 5xx = \"sorry.html\" }";
 const FILE: &str = "a file such as \"404.html\"";
@@ -21,12 +21,12 @@ const CONTENT_TYPE_DEFAULT: &str = "text/html; charset=utf-8";
 pub(super) fn read_error_pages(
     section: &Section<'_, '_>,
     whole: Option<&ErrorPages>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<ErrorPages> {
     let value = section.value("error_pages")?;
-    let section = Section::of_any_keys("error_pages", value, EXPECTED, findings)?;
+    let section = Section::open_with_any_keys("error_pages", value, EXPECTED, findings)?;
     let mut pages = Vec::new();
-    for (key, value) in in_order(section.table()) {
+    for (key, value) in entries_in_order(section.table()) {
         if key.get_ref() == INTERCEPT {
             continue;
         }
@@ -67,7 +67,7 @@ fn read_page(
     pages: &Section<'_, '_>,
     key: &Spanned<String>,
     value: &Spanned<DeValue<'_>>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<ErrorPage> {
     const KEYS: Keys = Keys::new(&["file", "body", "content_type", "retry_after"]);
     const PAGE: &str = "a file such as \"404.html\", or a table such as { body = \"…\" }";
@@ -87,7 +87,7 @@ fn read_page(
     let retry_after = section.read("retry_after", RETRY_AFTER, findings);
     let content = if section.has("file") {
         let reason = "cannot be used with file: expected one of them";
-        section.refuse(&["body"], reason, findings);
+        section.report_conflict(&["body"], reason, findings);
         let file = section.path("file", FILE, findings)?;
         Some(PageContent::File { file, content_type })
     } else if section.has("body") {
@@ -98,10 +98,11 @@ fn read_page(
         })
     } else {
         let reason = "without file or body";
-        section.warn_of_idle(&["content_type"], reason, findings);
+        section.warn_without_effect(&["content_type"], reason, findings);
         None
     };
-    let says_something = ["file", "body", "retry_after"].map(|key| section.is_meant(key));
+    let says_something =
+        ["file", "body", "retry_after"].map(|key| section.is_present_or_misspelt(key));
     if says_something == [false; 3] {
         section.require("file", "file, body or retry_after", findings);
     }

@@ -3,22 +3,22 @@
 use toml::Spanned;
 
 use super::{status, upstream_headers};
-use crate::diagnostic::Findings;
-use crate::plan::{Edits, FieldEdits, Piece, ResponsesEdited, Template, UpstreamHeaders, Variable};
+use crate::diagnostic::Diagnostics;
+use crate::plan::{Edits, FieldEdits, Piece, ResponseFilter, Template, UpstreamHeaders, Variable};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{entries_in_order, parsed, read_texts};
 use crate::value::{self, Invalid};
-use crate::written::{in_order, parsed, read_texts};
 
 /// Reads all changes; `upstream` applies if the route has no `upstream_headers`.
 pub(super) fn read_edits(
     route: &Section<'_, '_>,
     upstream: &UpstreamHeaders,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Edits {
     let request = section_of(route, REQUEST, findings);
     let response = section_of(route, RESPONSE, findings);
     Edits {
-        keeps_underscores: request
+        allow_underscores: request
             .as_ref()
             .and_then(|section| section.truth("underscores", findings))
             .unwrap_or(false),
@@ -34,7 +34,7 @@ pub(super) fn read_edits(
 
 /// Kind of message whose fields are changed, with its rules.
 #[derive(Clone, Copy)]
-struct Message {
+struct EditedMessage {
     key: &'static str,
     known: &'static [&'static str],
     check: fn(&Template) -> Result<(), Invalid>,
@@ -42,14 +42,14 @@ struct Message {
     only: Option<&'static str>,
 }
 
-const REQUEST: Message = Message {
+const REQUEST: EditedMessage = EditedMessage {
     key: "request_headers",
     known: &["set", "add", "remove", "underscores"],
     check: check_server_unknown,
     only: Some("host"),
 };
 
-const RESPONSE: Message = Message {
+const RESPONSE: EditedMessage = EditedMessage {
     key: "response_headers",
     known: &["set", "add", "remove", "on"],
     check: |_| Ok(()),
@@ -111,8 +111,8 @@ const NAME: Kind<String> = Kind {
 
 fn section_of<'file, 'text>(
     route: &Section<'file, 'text>,
-    message: Message,
-    findings: &mut Findings<'_>,
+    message: EditedMessage,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Section<'file, 'text>> {
     const EXPECTED: &str = "a table such as { set = { X-Name = \"value\" }, remove = [\"X-Old\"] }";
     let value = route.value(message.key)?;
@@ -121,21 +121,21 @@ fn section_of<'file, 'text>(
 }
 
 /// Reads which responses are changed; `None` without the key, or if it is invalid.
-fn read_on(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<ResponsesEdited> {
+fn read_on(section: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<ResponseFilter> {
     const EXPECTED: &str =
         "\"always\", or statuses such as 200, \"200-299\" or \"2xx\", one or a list";
     let value = section.value("on")?;
     if value.get_ref().as_str() == Some("always") {
-        return Some(ResponsesEdited::Always);
+        return Some(ResponseFilter::Always);
     }
     let statuses = status::read_statuses(section, "on", EXPECTED, findings)?;
-    (!statuses.is_empty()).then_some(ResponsesEdited::Statuses(statuses))
+    (!statuses.is_empty()).then_some(ResponseFilter::Statuses(statuses))
 }
 
 fn read_field_edits(
     section: Option<Section<'_, '_>>,
-    message: Message,
-    findings: &mut Findings<'_>,
+    message: EditedMessage,
+    findings: &mut Diagnostics<'_>,
 ) -> FieldEdits {
     let Some(section) = section else {
         return FieldEdits::default();
@@ -163,12 +163,12 @@ fn read_field_edits(
 }
 
 /// Checks that a field is set only once, and warns if it is also removed.
-fn check_set_once(edits: &Section<'_, '_>, remove: &[String], findings: &mut Findings<'_>) {
+fn check_set_once(edits: &Section<'_, '_>, remove: &[String], findings: &mut Diagnostics<'_>) {
     let Some(set) = edits.value("set").and_then(|set| set.get_ref().as_table()) else {
         return;
     };
     let mut before: Vec<Spanned<String>> = Vec::new();
-    for (name, _) in in_order(set) {
+    for (name, _) in entries_in_order(set) {
         let is_it = |other: &str| other.eq_ignore_ascii_case(name.get_ref());
         if let Some(first) = before.iter().find(|before| is_it(before.get_ref())) {
             let message = format!(
@@ -194,8 +194,8 @@ fn check_set_once(edits: &Section<'_, '_>, remove: &[String], findings: &mut Fin
 fn read_templates(
     edits: &Section<'_, '_>,
     key: &str,
-    message: Message,
-    findings: &mut Findings<'_>,
+    message: EditedMessage,
+    findings: &mut Diagnostics<'_>,
 ) -> Vec<(String, Template)> {
     let Some(value) = edits.value(key) else {
         return Vec::new();
@@ -205,7 +205,7 @@ fn read_templates(
         return Vec::new();
     };
     let mut all = Vec::new();
-    for (name, value) in in_order(table) {
+    for (name, value) in entries_in_order(table) {
         let known = parsed(&name, value::check_field, findings);
         let what = format!("header {:?}", name.get_ref());
         let expected = "text such as \"value\" or \"{client.address}\"";
@@ -226,8 +226,8 @@ fn read_templates(
 fn read_template(
     name: &str,
     text: &Spanned<String>,
-    message: Message,
-    findings: &mut Findings<'_>,
+    message: EditedMessage,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Template> {
     let parse = |text: &str| {
         value::check_field_value(name, text)?;

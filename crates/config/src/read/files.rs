@@ -4,16 +4,16 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::compress::read_codings;
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::{Action, Coding, Files};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{is_false, is_true};
 use crate::value::Invalid;
-use crate::written::{is_false, is_true};
 
 pub(super) fn read_files(
     value: &Spanned<DeValue<'_>>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Action> {
     const EXPECTED: &str = "a table such as { root = \"/srv/www\" }";
     const ROOT: &str = "a directory such as \"/srv/www\"";
@@ -66,7 +66,7 @@ pub(super) fn read_files(
     }))
 }
 
-fn read_precompressed(files: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<Coding> {
+fn read_precompressed(files: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Vec<Coding> {
     match files.value("precompressed") {
         None => Vec::new(),
         Some(value) if is_false(value) => Vec::new(),

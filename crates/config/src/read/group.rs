@@ -9,13 +9,13 @@ use super::kinds::TIMEOUT;
 use super::upstream_tls::{check_tls_name, read_tls};
 use super::{balance, ejection, health, retries, server, upstream_protocol};
 use crate::address::{ForwardTarget, is_group_name, parse_forward};
-use crate::diagnostic::{Findings, Span};
+use crate::diagnostic::{Diagnostics, Span};
 use crate::limits;
 use crate::plan::{Action, Balance, Eject, ProxyVersion, Reuse, Route, Server, Upstream};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{entries_in_order, kind_of, parsed, place_of};
 use crate::value::{self, Invalid};
-use crate::written::{first_of, in_order, kind_of, parsed};
-use onrush_measure::nearest::nearest;
+use onrush_measure::suggestion::suggestion;
 
 const KEYS: Keys = Keys {
     known: &[
@@ -53,7 +53,7 @@ pub(super) struct Groups {
 }
 
 /// Reads all groups. An invalid entry also becomes a group, so that references to it are not reported, too.
-pub(super) fn read_groups(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Groups {
+pub(super) fn read_groups(file: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Groups {
     let mut groups = Groups {
         named: Vec::new(),
         all: Vec::new(),
@@ -62,14 +62,14 @@ pub(super) fn read_groups(file: &Section<'_, '_>, findings: &mut Findings<'_>) -
         return groups;
     };
     let DeValue::Table(table) = value.get_ref() else {
-        let place = first_of(value);
+        let place = place_of(value);
         findings.error(
             place,
             "upstream is written [upstream.NAME], with a name that a route can forward to",
         );
         return groups;
     };
-    let written = in_order(table);
+    let written = entries_in_order(table);
     if let Some((name, _)) = written.get(limits::UPSTREAMS_MAX) {
         let message = format!(
             "there are {} upstream groups: expected at most {}",
@@ -92,13 +92,17 @@ impl Groups {
     pub(super) fn find(
         &mut self,
         target: &Spanned<String>,
-        findings: &mut Findings<'_>,
+        findings: &mut Diagnostics<'_>,
     ) -> Option<usize> {
         let url = match parsed(target, parse_forward, findings)? {
             ForwardTarget::Group(name) => return self.find_named(&name, target.span(), findings),
             ForwardTarget::Server(url) => url,
         };
-        let address = vec![server::beneath(url.address, &target.span(), findings)];
+        let address = vec![server::resolve_unix_path(
+            url.address,
+            &target.span(),
+            findings,
+        )];
         let single = match url.tls {
             true => Upstream::of_tls(address),
             false => Upstream::of(address),
@@ -113,13 +117,13 @@ impl Groups {
         Some(self.all.len() - 1)
     }
 
-    fn find_named(&self, name: &str, span: Span, findings: &mut Findings<'_>) -> Option<usize> {
+    fn find_named(&self, name: &str, span: Span, findings: &mut Diagnostics<'_>) -> Option<usize> {
         let names = || self.named.iter().map(|name| name.get_ref().as_str());
         let found = names().position(|known| known == name);
         if found.is_none() {
             findings.error(
                 span,
-                match nearest(name, names()) {
+                match suggestion(name, names()) {
                     Some(near) => format!("unknown group {name:?}; nearest: {near:?}"),
                     None => format!(
                         "unknown group {name:?}: expected an [upstream.{name}], or a single server as a URL such as \"http://10.0.0.9:8000\""
@@ -130,7 +134,7 @@ impl Groups {
         found
     }
 
-    pub(super) fn warn_of_unused(&self, routes: &[Route], findings: &mut Findings<'_>) {
+    pub(super) fn warn_of_unused(&self, routes: &[Route], findings: &mut Diagnostics<'_>) {
         if findings.errors() > 0 {
             // The group may be used by a route that was dropped because of an error.
             return;
@@ -158,7 +162,7 @@ impl Groups {
 fn read_group(
     name: &Spanned<String>,
     value: &Spanned<DeValue<'_>>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Upstream> {
     let text = name.get_ref();
     let DeValue::Table(table) = value.get_ref() else {
@@ -192,7 +196,7 @@ fn read_group(
             .count("connections_idle_max", 0..=idle_max, findings)
             .unwrap_or(limits::CONNECTIONS_IDLE_MAX_DEFAULT),
         reuse: section.read("reuse", REUSE, findings).unwrap_or_default(),
-        connections_ready: section
+        preconnect: section
             .count("connections_ready", 0..=idle_max, findings)
             .unwrap_or(0),
         protocol: upstream_protocol::read_protocol(&section, findings),
@@ -203,7 +207,7 @@ fn read_group(
             .unwrap_or(limits::RESOLVE_RETRY_DEFAULT),
         ..Upstream::new(text.clone(), server::read_servers(&section, findings))
     };
-    Some(coherent(upstream, &section, findings))
+    Some(check_consistency(upstream, &section, findings))
 }
 
 const REUSE: Kind<Reuse> = Kind {
@@ -214,7 +218,7 @@ const REUSE: Kind<Reuse> = Kind {
             ("safe", Reuse::Safe),
             ("never", Reuse::Never),
         ];
-        value::choose("way to reuse connections", text, &known)
+        value::parse_name("way to reuse connections", text, &known)
     },
 };
 
@@ -222,7 +226,7 @@ const PROXY_VERSION: Kind<ProxyVersion> = Kind {
     expected: "\"v1\" or \"v2\"",
     parse: |text| {
         let known = [("v1", ProxyVersion::V1), ("v2", ProxyVersion::V2)];
-        value::choose("version of the PROXY protocol", text, &known)
+        value::parse_name("version of the PROXY protocol", text, &known)
     },
 };
 
@@ -239,7 +243,7 @@ const RESOLVE_RETRY: Kind<Duration> = Kind {
     },
 };
 
-fn read_queue(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<usize> {
+fn read_queue(group: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<usize> {
     let value = group.value("queue")?;
     let expected = "a table such as { max = 1000 }";
     let section = Section::of("queue", value, expected, Keys::new(&["max"]), findings)?;
@@ -248,37 +252,41 @@ fn read_queue(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<us
 }
 
 /// Reports contradictions in a group and settings without effect.
-fn coherent(
+fn check_consistency(
     mut upstream: Upstream,
     group: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Upstream {
     upstream_protocol::agree_on_protocol(&upstream, group, findings);
     agree_on_reuse(&mut upstream, group, findings);
-    if upstream.connections_ready > upstream.connections_idle_max {
+    if upstream.preconnect > upstream.connections_idle_max {
         let message = format!(
             "connections_ready {} is more than connections_idle_max {}",
-            upstream.connections_ready, upstream.connections_idle_max
+            upstream.preconnect, upstream.connections_idle_max
         );
         findings.error(group.place("connections_ready"), message);
     }
-    warn_of_idle_keys(&upstream, group, findings);
-    warn_of_idle_backups(&upstream, group, findings);
+    warn_of_keys_without_effect(&upstream, group, findings);
+    warn_of_unused_backups(&upstream, group, findings);
     check_tls_name(&upstream, group, findings);
     upstream
 }
 
 /// Sets and checks the reuse of connections.
-fn agree_on_reuse(upstream: &mut Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
+fn agree_on_reuse(
+    upstream: &mut Upstream,
+    group: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) {
     if upstream.proxy_protocol.is_some() {
         // The PROXY header applies to the whole connection, which therefore belongs to one client.
-        group.refuse(
+        group.report_conflict(
             &["connections_ready"],
             "opens connections before their clients are known, but proxy_protocol sends the address of the client first",
             findings,
         );
         if group.has("reuse") && upstream.reuse != Reuse::Never {
-            group.refuse(
+            group.report_conflict(
                 &["reuse"],
                 "must be \"never\" with proxy_protocol, which ties a connection to one client",
                 findings,
@@ -286,12 +294,12 @@ fn agree_on_reuse(upstream: &mut Upstream, group: &Section<'_, '_>, findings: &m
         }
         upstream.reuse = Reuse::Never;
     } else if upstream.reuse == Reuse::Never {
-        group.refuse(
+        group.report_conflict(
             &["connections_ready"],
             "needs connections that are reused, but reuse is \"never\"",
             findings,
         );
-        group.warn_of_idle(
+        group.warn_without_effect(
             &["connections_idle_max"],
             "when reuse is \"never\"",
             findings,
@@ -300,36 +308,40 @@ fn agree_on_reuse(upstream: &mut Upstream, group: &Section<'_, '_>, findings: &m
 }
 
 /// Warns of keys that have no effect in combination with others.
-fn warn_of_idle_keys(upstream: &Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
+fn warn_of_keys_without_effect(
+    upstream: &Upstream,
+    group: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) {
     if upstream
         .servers
         .iter()
         .all(|server| server.connections_max.is_none())
     {
-        group.warn_of_idle(
+        group.warn_without_effect(
             &["queue"],
             "without connections_max: no server is ever full",
             findings,
         );
     }
-    let may_be_several = |server: &Server| server.address.may_be_several();
+    let may_be_several = |server: &Server| server.address.is_resolved_by_name();
     let is_single = upstream.servers.len() == 1 && !upstream.servers.iter().any(may_be_several);
     if upstream.health.is_none() && (upstream.eject.is_none() || is_single) {
-        group.warn_of_idle(
+        group.warn_without_effect(
             &["slow_start"],
             "without health or eject: no server is ever taken out and put back",
             findings,
         );
     }
     if matches!(upstream.balance, Balance::Hash(_)) {
-        group.warn_of_idle(
+        group.warn_without_effect(
             &["sticky"],
             "beyond that of balance = \"hash\": both keep a client with its server",
             findings,
         );
     }
     if is_single && upstream.eject.is_some() {
-        group.warn_of_idle(
+        group.warn_without_effect(
             &["eject"],
             "with a single server: the last server is never taken out",
             findings,
@@ -339,16 +351,26 @@ fn warn_of_idle_keys(upstream: &Upstream, group: &Section<'_, '_>, findings: &mu
 
 /// Warns of backups that never receive a request: there are no health checks, no retries, and no ejection that may
 /// remove all other servers.
-fn warn_of_idle_backups(upstream: &Upstream, group: &Section<'_, '_>, findings: &mut Findings<'_>) {
+fn warn_of_unused_backups(
+    upstream: &Upstream,
+    group: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) {
     let (backups, others): (Vec<&Server>, Vec<&Server>) =
         upstream.servers.iter().partition(|server| server.backup);
     // A name may resolve to no address.
-    let are_names = others.iter().all(|server| server.address.may_be_several());
-    if backups.is_empty() || are_names || upstream.health.is_some() || upstream.retries.are_made() {
+    let are_names = others
+        .iter()
+        .all(|server| server.address.is_resolved_by_name());
+    if backups.is_empty()
+        || are_names
+        || upstream.health.is_some()
+        || upstream.retries.are_enabled()
+    {
         return;
     }
     let all_may_go = |eject: &Eject| {
-        eject.looks_at_failures() && eject.out_max(upstream.servers.len()) >= others.len()
+        eject.counts_failures() && eject.max_ejected(upstream.servers.len()) >= others.len()
     };
     if !upstream.eject.as_ref().is_some_and(all_may_go) {
         let message = format!(

@@ -2,7 +2,7 @@
 
 use super::kinds::TIMEOUT;
 use super::status;
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::{Check, Health, Pattern};
 use crate::section::{Keys, Kind, Section};
@@ -65,7 +65,10 @@ const BODY: Kind<Pattern> = Kind {
     parse: value::parse_search,
 };
 
-pub(super) fn read_health(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Health> {
+pub(super) fn read_health(
+    group: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) -> Option<Health> {
     const EXPECTED: &str = "\"tcp\", \"grpc\", or a table such as { path = \"/health\" }";
     let value = group.value("health")?;
     match value.get_ref().as_str() {
@@ -101,14 +104,14 @@ pub(super) fn read_health(group: &Section<'_, '_>, findings: &mut Findings<'_>) 
 const STATUS: &str = "a status such as 200, \"200-299\" or \"2xx\", or a list of them";
 
 /// Reads the kind of check; `None` after an error, which has been reported.
-fn read_check(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Check> {
+fn read_check(health: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<Check> {
     if health.truth("tcp", findings) == Some(true) {
-        health.refuse(
+        health.report_conflict(
             &HTTP,
             "is for checks over HTTP, and tcp = true only connects",
             findings,
         );
-        health.refuse(
+        health.report_conflict(
             &["grpc"],
             "is for checks over HTTP/2, and tcp = true only connects",
             findings,
@@ -118,7 +121,7 @@ fn read_check(health: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<C
     if health.has("grpc") {
         let reason =
             "is for checks over HTTP, and grpc = \"…\" uses the gRPC health checking protocol";
-        health.refuse(&["path", "status", "body"], reason, findings);
+        health.report_conflict(&["path", "status", "body"], reason, findings);
         return Some(Check::Grpc {
             service: health.read("grpc", SERVICE, findings)?,
             host: health.read("host", HOST, findings),

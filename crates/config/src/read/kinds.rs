@@ -3,11 +3,11 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::diagnostic::{Findings, Span};
+use crate::diagnostic::{Diagnostics, Span};
 use crate::plan::{FilePath, Networks};
 use crate::section::{Kind, Section};
+use crate::toml_values::{as_text, parsed, path_of, read_texts};
 use crate::value::{self, Invalid};
-use crate::written::{as_text, parsed, path_of, read_texts};
 
 pub(super) const TIMEOUT: Kind<std::time::Duration> = Kind {
     expected: "a duration such as \"10s\"",
@@ -44,9 +44,11 @@ pub(super) const MEDIA_TYPE: Kind<String> = Kind {
 pub(super) fn read_networks(
     section: &Section<'_, '_>,
     key: &str,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Networks> {
-    section.read_some(key, NETWORK, findings).map(Networks)
+    section
+        .read_nonempty_list(key, NETWORK, findings)
+        .map(Networks)
 }
 
 /// Reads a path or a list of paths; empty without the key.
@@ -54,7 +56,7 @@ pub(super) fn read_paths(
     section: &Section<'_, '_>,
     key: &str,
     example: &str,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Vec<FilePath> {
     section.refuse_empty(key, example, findings);
     let texts = section
@@ -76,7 +78,7 @@ pub(super) fn place_of_value(section: &Section<'_, '_>, key: &str) -> Span {
 pub(super) fn parse_in_place<T>(
     value: &Spanned<DeValue<'_>>,
     kind: Kind<T>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<T> {
     parsed(&as_text(value)?, kind.parse, findings)
 }

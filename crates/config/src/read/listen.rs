@@ -8,15 +8,15 @@ use super::condition::HOST;
 use super::kinds::{NETWORK, place_of_value, read_networks, read_paths};
 use super::protocol::read_protocol;
 use crate::address::{is_group_name, parse_listen};
-use crate::diagnostic::{Findings, Span};
+use crate::diagnostic::{Diagnostics, Span};
 use crate::limits;
 use crate::plan::{
-    Address, Certificate, ClientAuthorities, ClientCertificates, Host, Listen, Misdirected,
-    NamedClients, Networks, Tls, TlsProfile,
+    Address, Certificate, ClientAuthorities, ClientCertificates, Host, Listener,
+    MisdirectedRequests, Networks, SniClientRule, Tls, TlsProfile,
 };
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{as_text, is_false, is_true};
 use crate::value::{self, Invalid};
-use crate::written::{as_text, is_false, is_true};
 
 const KEYS: Keys = Keys::new(&[
     "address",
@@ -35,7 +35,7 @@ const KEYS: Keys = Keys::new(&[
     "response_bytes",
 ]);
 
-const ADDRESS: Kind<Listen> = Kind {
+const ADDRESS: Kind<Listener> = Kind {
     expected: "an address such as \"0.0.0.0:80\"",
     parse: parse_listen,
 };
@@ -50,9 +50,9 @@ const NAME: Kind<String> = Kind {
     },
 };
 
-pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<Listen> {
+pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Vec<Listener> {
     if !file.has("listen") {
-        return vec![Listen::default()];
+        return vec![Listener::default()];
     }
     let mut places: HashMap<String, Span> = HashMap::new();
     let mut named: HashMap<String, Span> = HashMap::new();
@@ -90,12 +90,12 @@ pub(super) fn read_listen(file: &Section<'_, '_>, findings: &mut Findings<'_>) -
         }
     }
     if all.is_empty() && findings.errors() == 0 {
-        all.push(Listen::default());
+        all.push(Listener::default());
     }
     all
 }
 
-fn read_one(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Listen> {
+fn read_one(section: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<Listener> {
     section.require("address", ADDRESS.expected, findings);
     let address = section.read("address", ADDRESS, findings);
     let name = section.read("name", NAME, findings);
@@ -104,11 +104,11 @@ fn read_one(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Li
     let protocol = read_protocol(section, address.as_ref(), findings);
     let address = match address?.address {
         Address::Unix(path) => {
-            Address::Unix(findings.beneath(&path, &place_of_value(section, "address")))
+            Address::Unix(findings.resolve(&path, &place_of_value(section, "address")))
         }
         address @ Address::Tcp(_) => address,
     };
-    Some(Listen {
+    Some(Listener {
         name: name.unwrap_or_else(|| address.to_string()),
         address,
         tls,
@@ -121,8 +121,8 @@ fn read_one(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Li
 /// access, but then anyone who reaches the port can forge an address.
 fn read_proxy_protocol(
     listen: &Section<'_, '_>,
-    address: Option<&Listen>,
-    findings: &mut Findings<'_>,
+    address: Option<&Listener>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Networks> {
     const EXPECTED: &str = "a table such as { from = [\"10.0.0.0/8\"] }";
     let value = listen.value("proxy_protocol")?;
@@ -137,13 +137,13 @@ fn read_proxy_protocol(
                 "every client of this address could claim any IP address: expected proxy_protocol = { from = [\"10.0.0.0/8\"] } with the networks of your balancers",
             );
         }
-        return Some(Networks::everybody());
+        return Some(Networks::all());
     }
     let keys = Keys::new(&["from"]);
     let section = Section::of("proxy_protocol", value, EXPECTED, keys, findings)?;
     section.require("from", NETWORK.expected, findings);
     if is_unix {
-        section.refuse(
+        section.report_conflict(
             &["from"],
             "does not apply to a Unix socket, whose clients have no addresses: expected proxy_protocol = true",
             findings,
@@ -152,7 +152,7 @@ fn read_proxy_protocol(
     read_networks(&section, "from", findings)
 }
 
-fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls> {
+fn read_tls(listen: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<Tls> {
     const EXPECTED: &str =
         "\"self-signed\", or a table such as { certificate = \"site.pem\", key = \"site.key\" }";
     const KEYS: Keys = Keys::new(&[
@@ -174,17 +174,17 @@ fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls
                 ("intermediate", TlsProfile::Intermediate),
                 ("modern", TlsProfile::Modern),
             ];
-            value::choose("TLS profile", text, &known)
+            value::parse_name("TLS profile", text, &known)
         },
     };
-    const MISDIRECTED: Kind<Misdirected> = Kind {
+    const MISDIRECTED: Kind<MisdirectedRequests> = Kind {
         expected: "\"refuse\" or \"serve\"",
         parse: |text| {
             let known = [
-                ("refuse", Misdirected::Refuse),
-                ("serve", Misdirected::Serve),
+                ("refuse", MisdirectedRequests::Refuse),
+                ("serve", MisdirectedRequests::Serve),
             ];
-            value::choose("way to treat misdirected requests", text, &known)
+            value::parse_name("way to treat misdirected requests", text, &known)
         },
     };
     let value = listen.value("tls")?;
@@ -209,7 +209,7 @@ fn read_tls(listen: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tls
 }
 
 /// Reads rules for host names (SNI).
-fn read_names(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<NamedClients> {
+fn read_names(tls: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Vec<SniClientRule> {
     const EXPECTED: &str = "a list such as [{ host = \"a.example.com\", client_ca = \"a.pem\" }]";
     const RULE: &str = "a table such as { host = \"a.example.com\", client_ca = \"a.pem\" }";
     let Some(value) = tls.value("names") else {
@@ -219,7 +219,7 @@ fn read_names(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<NamedCl
         tls.report_kind("names", EXPECTED, findings);
         return Vec::new();
     };
-    let mut rules: Vec<NamedClients> = Vec::new();
+    let mut rules: Vec<SniClientRule> = Vec::new();
     for value in array.iter() {
         let keys = Keys::new(&["host", "client_ca", "client_crl", "client_certificates"]);
         let Some(section) = Section::of("a rule of names", value, RULE, keys, findings) else {
@@ -227,7 +227,7 @@ fn read_names(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<NamedCl
         };
         section.require("host", HOST.expected, findings);
         let hosts: Vec<Host> = section
-            .read_some("host", HOST, findings)
+            .read_nonempty_list("host", HOST, findings)
             .unwrap_or_default();
         let mut known = rules.iter().flat_map(|rule| &rule.hosts);
         if known.any(|known| hosts.contains(known)) {
@@ -236,16 +236,16 @@ fn read_names(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<NamedCl
         }
         let clients = read_clients(&section, findings);
         if !hosts.is_empty() {
-            rules.push(NamedClients { hosts, clients });
+            rules.push(SniClientRule { hosts, clients });
         }
     }
     rules
 }
 
 /// Reads all certificates: the one beside the other keys first, then the list.
-fn read_certificates(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<Certificate> {
+fn read_certificates(tls: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Vec<Certificate> {
     let mut all: Vec<Certificate> = Vec::new();
-    let mut add = |one: Certificate, section: &Section<'_, '_>, findings: &mut Findings<'_>| {
+    let mut add = |one: Certificate, section: &Section<'_, '_>, findings: &mut Diagnostics<'_>| {
         if all.contains(&one) {
             findings.error(
                 section.place("certificate"),
@@ -258,7 +258,9 @@ fn read_certificates(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<
         if let Some(one) = read_certificate(tls, findings) {
             add(one, tls, findings);
         }
-    } else if !tls.is_meant("certificates") && !tls.is_meant("certificate") {
+    } else if !tls.is_present_or_misspelt("certificates")
+        && !tls.is_present_or_misspelt("certificate")
+    {
         let message = "tls has no certificate: expected certificate and key, or a list of them in certificates";
         findings.error(tls.span(), message);
     }
@@ -287,19 +289,22 @@ fn read_certificates(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<
     all
 }
 
-fn read_certificate(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Certificate> {
+fn read_certificate(
+    section: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) -> Option<Certificate> {
     const CERTIFICATE: &str = "a PEM file such as \"site.pem\", or \"self-signed\"";
     const KEY: &str = "a PEM file such as \"site.key\"";
     section.require("certificate", CERTIFICATE, findings);
     let text = section.value("certificate").and_then(as_text);
     if text.is_some_and(|text| text.get_ref() == "self-signed") {
-        section.refuse(
+        section.report_conflict(
             &["key"],
             "is generated together with a self-signed certificate: remove it",
             findings,
         );
         let reason = "does not apply to a self-signed certificate, which has no OCSP responder";
-        section.refuse(&["ocsp"], reason, findings);
+        section.report_conflict(&["ocsp"], reason, findings);
         return Some(Certificate::SelfSigned);
     }
     section.require("key", KEY, findings);
@@ -314,7 +319,7 @@ fn read_certificate(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> O
     })
 }
 
-fn read_clients(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> ClientCertificates {
+fn read_clients(tls: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> ClientCertificates {
     type Asked = fn(ClientAuthorities) -> ClientCertificates;
     const ASKED: Kind<Asked> = Kind {
         expected: "\"required\" or \"optional\"",
@@ -323,15 +328,15 @@ fn read_clients(tls: &Section<'_, '_>, findings: &mut Findings<'_>) -> ClientCer
                 ("required", ClientCertificates::Required),
                 ("optional", ClientCertificates::Optional),
             ];
-            value::choose("way to ask for certificates", text, &known)
+            value::parse_name("way to ask for certificates", text, &known)
         },
     };
     let authorities = tls.path("client_ca", "a PEM file such as \"clients.pem\"", findings);
-    if !tls.is_meant("client_ca") {
+    if !tls.is_present_or_misspelt("client_ca") {
         let reason = "needs client_ca, the authorities that have signed them";
-        tls.refuse(&["client_certificates"], reason, findings);
+        tls.report_conflict(&["client_certificates"], reason, findings);
         let reason = "needs client_ca, the authorities that issue these lists";
-        tls.refuse(&["client_crl"], reason, findings);
+        tls.report_conflict(&["client_crl"], reason, findings);
     }
     const CRL: &str = "a file such as \"clients.crl\", or a list of them";
     let revocation_lists = read_paths(tls, "client_crl", CRL, findings);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::kinds::{TIMEOUT, place_of_value};
-use crate::diagnostic::Findings;
-use crate::plan::{AccessLog, ErrorFormat, ErrorLog, LogFormat, LogLevel, LogSelect, LogTarget};
+use crate::diagnostic::Diagnostics;
+use crate::plan::{AccessLog, ErrorFormat, ErrorLog, LogFilter, LogFormat, LogLevel, LogTarget};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
@@ -21,19 +21,19 @@ const KEYS: Keys = Keys::new(&[
 
 const OF_ACCESS: [&str; 4] = ["format", "only", "slower_than", "sample"];
 
-enum Where {
+enum AddressValue {
     Off,
     To(LogTarget),
 }
 
-const WHERE: Kind<Where> = Kind {
+const WHERE: Kind<AddressValue> = Kind {
     expected: "the path of a file, \"stdout\", \"syslog:unix:/dev/log\", \"syslog:udp:IP:PORT\" or \"off\"",
     parse: parse_where,
 };
 
-fn parse_where(text: &str) -> Result<Where, Invalid> {
+fn parse_where(text: &str) -> Result<AddressValue, Invalid> {
     let target = match text {
-        "off" => return Ok(Where::Off),
+        "off" => return Ok(AddressValue::Off),
         "stdout" | "-" => LogTarget::StandardOutput,
         _ => match text.strip_prefix("syslog:") {
             Some(place) => parse_syslog(place, text)?,
@@ -43,7 +43,7 @@ fn parse_where(text: &str) -> Result<Where, Invalid> {
             None => LogTarget::File(text.into()),
         },
     };
-    Ok(Where::To(target))
+    Ok(AddressValue::To(target))
 }
 
 fn parse_syslog(place: &str, text: &str) -> Result<LogTarget, Invalid> {
@@ -67,7 +67,7 @@ const FORMAT: Kind<LogFormat> = Kind {
 
 const ONLY: Kind<()> = Kind {
     expected: "\"errors\"",
-    parse: |text| value::choose("choice of requests", text, &[("errors", ())]),
+    parse: |text| value::parse_name("choice of requests", text, &[("errors", ())]),
 };
 
 const SHARE: Kind<u16> = Kind {
@@ -79,18 +79,18 @@ const ERROR_FORMAT: Kind<ErrorFormat> = Kind {
     expected: "\"text\" or \"json\"",
     parse: |text| {
         let known = [("text", ErrorFormat::Text), ("json", ErrorFormat::Json)];
-        value::choose("format of the error log", text, &known)
+        value::parse_name("format of the error log", text, &known)
     },
 };
 
 const ERROR_LEVEL: Kind<LogLevel> = Kind {
     expected: "\"error\", \"warn\", \"info\" or \"debug\"",
-    parse: |text| value::choose("level", text, &LogLevel::ALL),
+    parse: |text| value::parse_name("level", text, &LogLevel::ALL),
 };
 
 pub(super) fn read_log(
     file: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> (Option<AccessLog>, ErrorLog) {
     const EXPECTED: &str =
         "a table such as { access = \"/var/log/onrush/access.log\", format = \"json\" }";
@@ -109,7 +109,7 @@ pub(super) fn read_log(
     (read_access_log(&section, findings), error_log)
 }
 
-fn read_access_log(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<AccessLog> {
+fn read_access_log(section: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<AccessLog> {
     let is_wanted = OF_ACCESS.iter().any(|key| section.value(key).is_some());
     if is_wanted
         || section
@@ -123,11 +123,11 @@ fn read_access_log(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Op
     let format = section.read("format", FORMAT, findings);
     let select = read_select(section, findings);
     let to = match target? {
-        Where::Off => return None,
-        Where::To(LogTarget::File(path)) => {
-            LogTarget::File(findings.beneath(&path, &place_of_value(section, "access")))
+        AddressValue::Off => return None,
+        AddressValue::To(LogTarget::File(path)) => {
+            LogTarget::File(findings.resolve(&path, &place_of_value(section, "access")))
         }
-        Where::To(other) => other,
+        AddressValue::To(other) => other,
     };
     Some(AccessLog {
         to,
@@ -136,12 +136,12 @@ fn read_access_log(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Op
     })
 }
 
-fn read_select(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> LogSelect {
+fn read_select(section: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> LogFilter {
     let only = section.read("only", ONLY, findings);
     let slower_than: Option<Duration> = section.read("slower_than", TIMEOUT, findings);
     let sample = section.read("sample", SHARE, findings);
     let is_narrowed = only.is_some() || slower_than.is_some();
-    LogSelect {
+    LogFilter {
         // With only a sample, failed requests are not always logged.
         errors: only.is_some() || !is_narrowed && sample.is_none(),
         slower_than,

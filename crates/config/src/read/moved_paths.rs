@@ -20,7 +20,7 @@ enum Edit {
 }
 
 /// Whether `editing` may rewrite a path outside `guard` to a path inside it.
-pub(super) fn may_lead_past(editing: &Route, guard: &PathMatch) -> bool {
+pub(super) fn may_bypass(editing: &Route, guard: &PathMatch) -> bool {
     if guard.covers(&editing.when.path) {
         return false;
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::plan::{Account, Landlock, Process, RunAs};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{Invalid, parse_account, parse_user};
@@ -31,7 +31,7 @@ const DIRECTORIES: Kind<PathBuf> = Kind {
     parse: parse_directory,
 };
 
-pub(super) fn read_process(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Process {
+pub(super) fn read_process(file: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Process {
     const EXPECTED: &str = "a table such as { user = \"www-data\" }";
     let keys = Keys::new(KEYS);
     let section = file
@@ -53,11 +53,11 @@ pub(super) fn read_process(file: &Section<'_, '_>, findings: &mut Findings<'_>) 
     }
 }
 
-fn read_landlock(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Landlock> {
+fn read_landlock(section: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<Landlock> {
     let is_wished = section.truth("landlock", findings).unwrap_or(false);
     if !is_wished {
         let keys = ["landlock_read", "landlock_write"];
-        section.warn_of_idle(&keys, "without landlock = true", findings);
+        section.warn_without_effect(&keys, "without landlock = true", findings);
     }
     let read = section.read_list("landlock_read", DIRECTORIES, findings);
     let write = section.read_list("landlock_write", DIRECTORIES, findings);

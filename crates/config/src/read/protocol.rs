@@ -7,9 +7,9 @@ use toml::de::DeValue;
 
 use super::kinds::place_of_value;
 use crate::address::{check_datagrams, check_reach};
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
-use crate::plan::{FarEnd, HttpVersions, Listen, Memcached, Protocol, Responder, Transport};
+use crate::plan::{HttpVersions, Listener, LoadTarget, Memcached, Protocol, Responder, Transport};
 use crate::section::{Keys, Kind, Section};
 use crate::value::{self, Invalid};
 
@@ -32,7 +32,7 @@ const NAME: Kind<Name> = Kind {
             ("sink", Name::Sink),
             ("responder", Name::Responder),
         ];
-        value::choose("protocol", text, &known)
+        value::parse_name("protocol", text, &known)
     },
 };
 
@@ -44,7 +44,7 @@ const TRANSPORT: Kind<Transport> = Kind {
             ("udp", Transport::Udp),
             ("both", Transport::Both),
         ];
-        value::choose("transport", text, &known)
+        value::parse_name("transport", text, &known)
     },
 };
 
@@ -55,15 +55,15 @@ const SIZE: Kind<u64> = Kind {
 
 const OF_HTTP: [&str; 2] = ["proxy_protocol", "http_versions"];
 const OF_MEMCACHED: [&str; 3] = ["memory", "item_bytes_max", "synthetic"];
-const OF_FAR_ENDS: [&str; 2] = ["transport", "receive_buffer"];
+const LOAD_TARGET_KEYS: [&str; 2] = ["transport", "receive_buffer"];
 const OF_PUBLIC: [&str; 1] = ["public"];
 const OF_RESPONDER: [&str; 2] = ["request_bytes", "response_bytes"];
 
 /// Reads the protocol; `listen` is the listener, if its address could be read. `None` if the protocol is invalid.
 pub(super) fn read_protocol(
     section: &Section<'_, '_>,
-    listen: Option<&Listen>,
-    findings: &mut Findings<'_>,
+    listen: Option<&Listener>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Protocol> {
     let name = match section.has("protocol") {
         true => section.read("protocol", NAME, findings)?,
@@ -71,7 +71,7 @@ pub(super) fn read_protocol(
     };
     let mut refuse = |keys: &[&str], whose: &str| {
         let reason = format!("is only for protocol = {whose}: set one of these, or remove the key");
-        section.refuse(keys, &reason, findings);
+        section.report_conflict(keys, &reason, findings);
     };
     if name != Name::Http {
         refuse(&OF_HTTP, "\"http\"");
@@ -83,13 +83,13 @@ pub(super) fn read_protocol(
         refuse(&OF_RESPONDER, "\"responder\"");
     }
     if matches!(name, Name::Http | Name::Responder) {
-        refuse(&OF_FAR_ENDS, "\"memcached\", \"echo\" or \"sink\"");
+        refuse(&LOAD_TARGET_KEYS, "\"memcached\", \"echo\" or \"sink\"");
     }
     if name == Name::Http {
         let whose = "\"memcached\", \"echo\", \"sink\" or \"responder\"";
         refuse(&OF_PUBLIC, whose);
     }
-    let mut far_end = |transport| read_far_end(section, (listen, transport), findings);
+    let mut far_end = |transport| read_load_target(section, (listen, transport), findings);
     Some(match name {
         Name::Http => Protocol::Http(read_versions(section, findings)),
         Name::Memcached => {
@@ -104,7 +104,7 @@ pub(super) fn read_protocol(
 }
 
 /// Reads the HTTP versions; the default is both.
-fn read_versions(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> HttpVersions {
+fn read_versions(section: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> HttpVersions {
     const EXPECTED: &str = "a list of \"h1\" and \"h2\", such as [\"h1\"]";
     let Some(value) = section.value("http_versions") else {
         return HttpVersions::Both;
@@ -137,8 +137,8 @@ fn read_versions(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Http
 
 fn read_responder(
     section: &Section<'_, '_>,
-    listen: Option<&Listen>,
-    findings: &mut Findings<'_>,
+    listen: Option<&Listener>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Responder> {
     check_public(section, listen, findings);
     let [request, response] = OF_RESPONDER.map(|key| {
@@ -152,11 +152,11 @@ fn read_responder(
     })
 }
 
-fn read_memcached(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Memcached {
+fn read_memcached(section: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Memcached {
     if let Some(value) = section.value("synthetic") {
         const EXPECTED: &str = "a table such as { value_bytes = 100 }";
         let reason = "limits stored items, and synthetic stores none: expected one of them";
-        section.refuse(&["memory", "item_bytes_max"], reason, findings);
+        section.report_conflict(&["memory", "item_bytes_max"], reason, findings);
         let keys = Keys::new(&["value_bytes"]);
         let synthetic = Section::of("synthetic", value, EXPECTED, keys, findings);
         let bytes = synthetic.and_then(|synthetic| {
@@ -185,23 +185,23 @@ fn read_memcached(section: &Section<'_, '_>, findings: &mut Findings<'_>) -> Mem
 }
 
 /// Reads the transport, by default `usual`. If that is TCP, and TCP is used, public addresses are allowed.
-fn read_far_end(
+fn read_load_target(
     section: &Section<'_, '_>,
-    (listen, usual): (Option<&Listen>, Transport),
-    findings: &mut Findings<'_>,
-) -> FarEnd {
+    (listen, usual): (Option<&Listener>, Transport),
+    findings: &mut Diagnostics<'_>,
+) -> LoadTarget {
     let transport = section.read("transport", TRANSPORT, findings);
     let transport = transport.unwrap_or(usual);
     if transport != Transport::Tcp {
         let reason = "is not supported over UDP: expected transport = \"tcp\" as well";
-        section.refuse(&["tls"], reason, findings);
+        section.report_conflict(&["tls"], reason, findings);
     }
     let is_harmless = transport == Transport::Tcp && usual == Transport::Tcp;
     if transport == Transport::Tcp {
         let reason = "is for datagrams: expected transport = \"udp\" or \"both\"";
-        section.refuse(&["receive_buffer"], reason, findings);
+        section.report_conflict(&["receive_buffer"], reason, findings);
         if is_harmless {
-            section.refuse(&["public"], reason, findings);
+            section.report_conflict(&["public"], reason, findings);
         }
     }
     if !is_harmless {
@@ -213,14 +213,18 @@ fn read_far_end(
     }
     let range = limits::RECEIVE_BUFFER_MIN.into()..=limits::RECEIVE_BUFFER_MAX.into();
     let receive_buffer = read_bytes(section, "receive_buffer", range, findings);
-    FarEnd {
+    LoadTarget {
         transport,
         receive_buffer: receive_buffer.map(|bytes| bytes as u32),
     }
 }
 
 /// Refuses a public address, unless `public = true`.
-fn check_public(section: &Section<'_, '_>, listen: Option<&Listen>, findings: &mut Findings<'_>) {
+fn check_public(
+    section: &Section<'_, '_>,
+    listen: Option<&Listener>,
+    findings: &mut Diagnostics<'_>,
+) {
     let is_public = section.truth("public", findings) == Some(true);
     if let Some(listen) = listen.filter(|_| !is_public) {
         let checked = check_reach(&listen.address);
@@ -232,7 +236,7 @@ fn check_public(section: &Section<'_, '_>, listen: Option<&Listen>, findings: &m
 fn refuse_address(
     section: &Section<'_, '_>,
     (checked, or): (Result<(), Invalid>, &str),
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) {
     if let Err(why) = checked {
         let message = format!("{why}, or {or}");
@@ -244,7 +248,7 @@ fn read_bytes(
     section: &Section<'_, '_>,
     key: &str,
     range: RangeInclusive<u64>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<u64> {
     let bytes = section.read_number(key, SIZE, findings)?;
     if range.contains(&bytes) {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::RequestLimits;
 use crate::section::{Kind, Section};
@@ -10,7 +10,7 @@ use crate::value;
 
 pub(super) fn read_request_limits(
     file: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> RequestLimits {
     let default = RequestLimits::default();
     let fields = 1..=limits::REQUEST_FIELDS_MAX as u32;
@@ -30,7 +30,7 @@ fn read_bytes(
     file: &Section<'_, '_>,
     key: &str,
     range: RangeInclusive<usize>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<usize> {
     const SIZE: Kind<u64> = Kind {
         expected: "a size such as \"4k\"",

@@ -8,12 +8,12 @@ use toml::de::DeValue;
 use super::files::read_files;
 use super::group::Groups;
 use super::kinds::parse_in_place;
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::{Action, Mirror, Piece, Template, Variable};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{as_text, entries_in_order, is_true, read_texts, report_kind};
 use crate::value::{self, Invalid};
-use crate::written::{as_text, in_order, is_true, read_texts, report_kind};
 
 /// Keys that define the action of a route.
 const RESPONSES: [&str; 5] = ["respond", "redirect", "files", "synthetic", "forward"];
@@ -24,13 +24,16 @@ const EXACTLY_ONE: &str = "exactly one of respond, redirect, files, synthetic an
 pub(super) fn read_action(
     route: &Section<'_, '_>,
     groups: &mut Groups,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Action> {
-    if !RESPONSES.iter().any(|key| route.is_meant(key)) {
+    if !RESPONSES
+        .iter()
+        .any(|key| route.is_present_or_misspelt(key))
+    {
         let message = format!("this [[route]] has no response: expected {EXACTLY_ONE}");
         findings.error(route.span(), message);
     }
-    let written = in_order(route.table())
+    let written = entries_in_order(route.table())
         .into_iter()
         .filter(|(key, _)| RESPONSES.contains(&key.get_ref().as_str()));
     let mut first: Option<(Spanned<String>, Option<Action>)> = None;
@@ -57,7 +60,7 @@ fn read_response(
     value: &Spanned<DeValue<'_>>,
     route: &Section<'_, '_>,
     groups: &mut Groups,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Action> {
     match key {
         "respond" => read_respond(value, findings),
@@ -69,7 +72,7 @@ fn read_response(
     }
 }
 
-fn read_respond(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Option<Action> {
+fn read_respond(value: &Spanned<DeValue<'_>>, findings: &mut Diagnostics<'_>) -> Option<Action> {
     const EXPECTED: &str = "a table such as { status = 200, body = \"ok\" }";
     const STATUS: &str = "a number such as 200";
     const KEYS: Keys = Keys::new(&["status", "body", "file", "headers"]);
@@ -103,12 +106,12 @@ fn read_respond(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Op
 fn read_respond_file(
     status: u16,
     respond: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Action> {
     let reason = "cannot be used with file: expected one of them";
-    respond.refuse(&["body"], reason, findings);
+    respond.report_conflict(&["body"], reason, findings);
     let reason = "cannot be used with file: expected response_headers of the [[route]]";
-    respond.refuse(&["headers"], reason, findings);
+    respond.report_conflict(&["headers"], reason, findings);
     let file = respond.path("file", "a file such as \"sorry.html\"", findings)?;
     if let Err(invalid) = value::check_body(status, b"?") {
         findings.error(respond.place("file"), invalid.to_string());
@@ -117,7 +120,10 @@ fn read_respond_file(
 }
 
 /// Reads a table of header fields. A value is a string, or a list of strings for a repeated field.
-fn read_headers(respond: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<(String, String)> {
+fn read_headers(
+    respond: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) -> Vec<(String, String)> {
     let Some(value) = respond.value("headers") else {
         return Vec::new();
     };
@@ -127,7 +133,7 @@ fn read_headers(respond: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<(
         return Vec::new();
     };
     let mut headers = Vec::new();
-    for (name, value) in in_order(table) {
+    for (name, value) in entries_in_order(table) {
         let what = format!("header {:?}", name.get_ref());
         let texts =
             read_texts(&what, value, "text such as \"text/plain\"", findings).unwrap_or_default();
@@ -153,7 +159,7 @@ fn read_headers(respond: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<(
     headers
 }
 
-fn read_redirect(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Option<Action> {
+fn read_redirect(value: &Spanned<DeValue<'_>>, findings: &mut Diagnostics<'_>) -> Option<Action> {
     const EXPECTED: &str = "a location such as \"https://{host}{uri}\", or a table such as { to = \"/new\", status = 308 }";
     const TO: Kind<Template> = Kind {
         expected: "a location such as \"https://{host}{uri}\"",
@@ -229,7 +235,7 @@ fn check_host_of_location(text: &str, template: &Template) -> Result<(), Invalid
     Ok(())
 }
 
-fn read_synthetic(value: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Option<Action> {
+fn read_synthetic(value: &Spanned<DeValue<'_>>, findings: &mut Diagnostics<'_>) -> Option<Action> {
     if !is_true(value) {
         findings.error(
             value.span(),
@@ -244,7 +250,7 @@ fn read_forward(
     value: &Spanned<DeValue<'_>>,
     route: &Section<'_, '_>,
     groups: &mut Groups,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Action> {
     const EXPECTED: &str = "a group's name or a URL such as \"http://10.0.0.9:8000\"";
     let mirror = read_mirror(route, groups, findings);
@@ -262,7 +268,7 @@ fn read_forward(
 fn read_split(
     route: &Section<'_, '_>,
     groups: &mut Groups,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Vec<(usize, NonZeroU32)>> {
     const EXPECTED: &str =
         "a list such as [{ to = \"app\", weight = 95 }, { to = \"canary\", weight = 5 }]";
@@ -293,7 +299,7 @@ fn read_split(
 
 fn read_part(
     value: &Spanned<DeValue<'_>>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<(Spanned<String>, NonZeroU32)> {
     const EXPECTED: &str = "a group's name, or a table such as { to = \"app\", weight = 95 }";
     if let Some(target) = as_text(value) {
@@ -310,7 +316,7 @@ fn read_part(
 fn read_mirror(
     route: &Section<'_, '_>,
     groups: &mut Groups,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Mirror> {
     const EXPECTED: &str =
         "a group's name, or a table such as { to = \"shadow\", share = \"10%\" }";

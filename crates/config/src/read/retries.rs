@@ -1,17 +1,17 @@
 //! `retries`: retry policy of a group.
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::{Retries, RetryOn};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{as_number, one_or_list, report_kind};
 use crate::value;
-use crate::written::{as_number, one_or_list, report_kind};
 
 const KEYS: Keys = Keys::new(&["count", "on", "statuses", "budget"]);
 
 pub(super) fn read_retries(
     group: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Retries> {
     const EXPECTED: &str = "a count such as 2, or a table such as { count = 2, statuses = [503] }";
     let default = Retries::default();
@@ -31,18 +31,18 @@ pub(super) fn read_retries(
     };
     if retries.count == 0 {
         let others = ["on", "statuses", "budget"];
-        section.warn_of_idle(&others, "when count is 0", findings);
+        section.warn_without_effect(&others, "when count is 0", findings);
     }
     Some(retries)
 }
 
 /// Reads the failures that cause a retry; an empty list if only statuses do.
-fn read_on(retries: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<RetryOn> {
+fn read_on(retries: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Option<RetryOn> {
     const NONE: RetryOn = RetryOn {
         connect: false,
         reset: false,
         timeout: false,
-        garbage: false,
+        invalid_response: false,
     };
     const FAILURE: Kind<RetryOn> = Kind {
         expected: "a list of \"connect\", \"reset\", \"timeout\" and \"garbage\"",
@@ -72,12 +72,12 @@ fn read_on(retries: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Ret
                 (
                     "garbage",
                     RetryOn {
-                        garbage: true,
+                        invalid_response: true,
                         ..NONE
                     },
                 ),
             ];
-            value::choose("failure", text, &known)
+            value::parse_name("failure", text, &known)
         },
     };
     let listed = retries.read_list("on", FAILURE, findings)?;
@@ -85,11 +85,11 @@ fn read_on(retries: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Ret
         connect: all.connect | one.connect,
         reset: all.reset | one.reset,
         timeout: all.timeout | one.timeout,
-        garbage: all.garbage | one.garbage,
+        invalid_response: all.invalid_response | one.invalid_response,
     }))
 }
 
-fn read_statuses(retries: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<u16> {
+fn read_statuses(retries: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Vec<u16> {
     const EXPECTED: &str = "a list of statuses such as [502, 503]";
     let Some(value) = retries.value("statuses") else {
         return Vec::new();

@@ -3,17 +3,17 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::plan::{Pattern, Rewrite, RewritePiece};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{one_or_list, parsed};
 use crate::value::{self, Invalid};
-use crate::written::{one_or_list, parsed};
 
 const EXPECTED: &str = "a table such as { match = \"^/users/([0-9]+)$\", to = \"/u/$1\" }";
 
 pub(super) fn read_rewrites(
     route: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Vec<Rewrite>> {
     let value = route.value("rewrite")?;
     route.refuse_empty("rewrite", EXPECTED, findings);
@@ -21,7 +21,7 @@ pub(super) fn read_rewrites(
     Some(rules.filter_map(|rule| read_rule(rule, findings)).collect())
 }
 
-fn read_rule(rule: &Spanned<DeValue<'_>>, findings: &mut Findings<'_>) -> Option<Rewrite> {
+fn read_rule(rule: &Spanned<DeValue<'_>>, findings: &mut Diagnostics<'_>) -> Option<Rewrite> {
     const MATCH: Kind<Pattern> = Kind {
         expected: "a regular expression such as \"^/users/([0-9]+)$\"",
         parse: value::parse_pattern,

@@ -9,16 +9,19 @@ use super::defaults::Defaults;
 use super::error_pages::read_error_pages;
 use super::group::Groups;
 use super::kinds::REQUEST_BODY_MAX;
-use super::reach::Spoken;
 use super::rewrite::read_rewrites;
 use super::timeouts::read_timeouts_of_route;
-use super::{access, cache_control, compress, condition, fields, guards, reach, response, tracing};
-use crate::diagnostic::{Findings, Span};
+use super::unreachable::ListenerSchemes;
+use super::{
+    access, bypassed_routes, cache_control, compress, condition, fields, response, tracing,
+    unreachable,
+};
+use crate::diagnostic::{Diagnostics, Span};
 use crate::limits;
-use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, When};
+use crate::plan::{Action, Compress, Edits, PathEdit, PathMatch, Route, RouteMatch};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{is_false, is_true};
 use crate::value::{self, Invalid};
-use crate::written::{is_false, is_true};
 
 const KEYS: Keys = Keys {
     known: &[
@@ -71,9 +74,9 @@ const FORWARD_ONLY: [&str; 6] = [
 pub(super) fn read_routes(
     file: &Section<'_, '_>,
     defaults: &Defaults,
-    (listeners, spoken): (Listeners<'_>, Option<&Spoken>),
+    (listeners, spoken): (Listeners<'_>, Option<&ListenerSchemes>),
     groups: &mut Groups,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Vec<Route> {
     let is_empty = |key| {
         file.value(key).is_some_and(|value| {
@@ -83,8 +86,8 @@ pub(super) fn read_routes(
                 .is_some_and(|list| list.is_empty())
         })
     };
-    let has_none = !file.is_meant("route") || is_empty("route");
-    if listeners.speak_http_nowhere() {
+    let has_none = !file.is_present_or_misspelt("route") || is_empty("route");
+    if listeners.have_no_http() {
         if !has_none {
             let message = "no [[listen]] has protocol \"http\", so no client can reach a [[route]]: add such a [[listen]], or remove the [[route]]";
             findings.error(file.place("route"), message);
@@ -105,10 +108,10 @@ pub(super) fn read_routes(
         let is_whole = findings.errors() == errors_before;
         routes.extend(route.filter(|_| is_whole).map(|route| (route, span)));
     }
-    reach::warn_of_unreachable(&routes, findings);
-    reach::warn_of_unspoken(&routes, spoken, findings);
-    guards::warn_of_edits(&routes, findings);
-    guards::warn_of_encoded_slashes(&routes, findings);
+    unreachable::warn_of_unreachable(&routes, findings);
+    unreachable::warn_of_unserved_schemes(&routes, spoken, findings);
+    bypassed_routes::warn_of_edits(&routes, findings);
+    bypassed_routes::warn_of_encoded_slashes(&routes, findings);
     let mut routes: Vec<Route> = routes.into_iter().map(|(route, _)| route).collect();
     // Routes live as long as the configuration: release spare capacity.
     routes.shrink_to_fit();
@@ -127,7 +130,7 @@ fn read_route(
     section: &Section<'_, '_>,
     (defaults, listeners): (&Defaults, Listeners<'_>),
     groups: &mut Groups,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Route> {
     let when = condition::read_when(section, listeners, findings);
     let access = access::read_access(section, findings);
@@ -148,7 +151,7 @@ fn read_route(
         cache_control::read_of_route(section, &defaults.cache_control, of_route, findings);
     if !matches!(action, Action::Forward { .. }) {
         let reason = "on a route that does not forward";
-        section.warn_of_idle(&FORWARD_ONLY, reason, findings);
+        section.warn_without_effect(&FORWARD_ONLY, reason, findings);
     }
     Some(Route {
         when,
@@ -173,7 +176,7 @@ fn warn_of_two_codings(
     route: &Section<'_, '_>,
     edits: &Edits,
     compress: Option<&Compress>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) {
     let mut written = edits.response.set.iter().chain(&edits.response.add);
     let says_coding = written.any(|(name, _)| name.eq_ignore_ascii_case("content-encoding"));
@@ -200,11 +203,15 @@ const PREFIX: Kind<String> = Kind {
     },
 };
 
-fn read_path_edit(route: &Section<'_, '_>, when: &When, findings: &mut Findings<'_>) -> PathEdit {
+fn read_path_edit(
+    route: &Section<'_, '_>,
+    when: &RouteMatch,
+    findings: &mut Diagnostics<'_>,
+) -> PathEdit {
     const KEYS: [&str; 2] = ["strip_prefix", "replace_prefix"];
     if let Some(rewrites) = read_rewrites(route, findings) {
         let reason = "cannot be used with rewrite: expected one of them";
-        route.refuse(&KEYS, reason, findings);
+        route.report_conflict(&KEYS, reason, findings);
         return PathEdit::Rewrite(rewrites);
     }
     let stripped = route.value(KEYS[0]).filter(|value| !is_false(value));
@@ -221,7 +228,7 @@ fn read_path_edit(route: &Section<'_, '_>, when: &When, findings: &mut Findings<
         PathMatch::Any if route.has("path") => return PathEdit::Keep, // It was wrong.
         PathMatch::Any | PathMatch::Regex(_) => {
             let reason = "needs a route whose path is a prefix or exact, such as path = \"/\"";
-            route.refuse(&KEYS, reason, findings);
+            route.report_conflict(&KEYS, reason, findings);
             return PathEdit::Keep;
         }
     };

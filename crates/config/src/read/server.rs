@@ -8,11 +8,11 @@ use toml::de::DeValue;
 
 use super::kinds::{parse_in_place, place_of_value};
 use crate::address::parse_server;
-use crate::diagnostic::{Findings, Span};
+use crate::diagnostic::{Diagnostics, Span};
 use crate::limits;
 use crate::plan::{Server, ServerAddress};
 use crate::section::{Keys, Kind, Section};
-use crate::written::{as_text, report_kind};
+use crate::toml_values::{as_text, report_kind};
 
 const ADDRESS: Kind<ServerAddress> = Kind {
     expected: "an address such as \"10.0.0.1:8000\"",
@@ -20,7 +20,7 @@ const ADDRESS: Kind<ServerAddress> = Kind {
 };
 
 /// Reads the servers of a group; `connections_max` of the group is their default.
-pub(super) fn read_servers(group: &Section<'_, '_>, findings: &mut Findings<'_>) -> Vec<Server> {
+pub(super) fn read_servers(group: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Vec<Server> {
     let connections_max = read_connections_max(group, findings);
     group.require("servers", "a list such as [\"10.0.0.1:8000\"]", findings);
     let Some(written) = group.value("servers") else {
@@ -74,11 +74,11 @@ pub(super) fn read_servers(group: &Section<'_, '_>, findings: &mut Findings<'_>)
 
 fn read_server(
     value: &Spanned<DeValue<'_>>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<(Server, Span)> {
     if let Some(text) = as_text(value) {
         let address = parse_in_place(value, ADDRESS, findings)?;
-        let address = beneath(address, &text.span(), findings);
+        let address = resolve_unix_path(address, &text.span(), findings);
         return Some((Server::at(address), text.span()));
     }
     let DeValue::Table(table) = value.get_ref() else {
@@ -103,9 +103,9 @@ fn read_server(
     let connections_max = read_connections_max(&section, findings);
     let addresses_max = section.count("addresses_max", 1..=limits::ADDRESSES_MAX_MAX, findings);
     let address = section.read("address", ADDRESS, findings)?;
-    if !address.may_be_several() {
+    if !address.is_resolved_by_name() {
         let reason = "where the address is not a name";
-        section.warn_of_idle(&["addresses_max"], reason, findings);
+        section.warn_without_effect(&["addresses_max"], reason, findings);
     }
     let span = place_of_value(&section, "address");
     let server = Server {
@@ -113,26 +113,26 @@ fn read_server(
         backup: backup.unwrap_or(false),
         connections_max,
         addresses_max: addresses_max.unwrap_or(limits::ADDRESSES_MAX_DEFAULT),
-        ..Server::at(beneath(address, &span, findings))
+        ..Server::at(resolve_unix_path(address, &span, findings))
     };
     Some((server, span))
 }
 
 fn read_connections_max(
     section: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<NonZeroU32> {
     section.count("connections_max", 1..=limits::CONNECTIONS_MAX_MAX, findings)
 }
 
 /// Resolves the path of a Unix socket against the directory of the file.
-pub(super) fn beneath(
+pub(super) fn resolve_unix_path(
     address: ServerAddress,
     span: &Span,
-    findings: &Findings<'_>,
+    findings: &Diagnostics<'_>,
 ) -> ServerAddress {
     match address {
-        ServerAddress::Unix(path) => ServerAddress::Unix(findings.beneath(&path, span)),
+        ServerAddress::Unix(path) => ServerAddress::Unix(findings.resolve(&path, span)),
         ServerAddress::Ip(_) | ServerAddress::Name { .. } | ServerAddress::Srv(_) => address,
     }
 }

@@ -2,17 +2,17 @@
 
 use toml::Spanned;
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::section::Section;
+use crate::toml_values::{as_number, one_or_list, parsed, report_kind};
 use crate::value;
-use crate::written::{as_number, one_or_list, parsed, report_kind};
 
 /// Reads one status or a list, as inclusive ranges. `None` without the key; invalid ones are reported and omitted.
 pub(super) fn read_statuses(
     section: &Section<'_, '_>,
     key: &str,
     expected: &str,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Vec<(u16, u16)>> {
     let value = section.value(key)?;
     let mut all = Vec::new();

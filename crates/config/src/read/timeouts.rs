@@ -5,10 +5,10 @@ use std::time::Duration;
 use toml::de::DeValue;
 
 use super::kinds::TIMEOUT;
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::plan::Timeouts;
 use crate::section::{Keys, Section};
-use crate::written::first_of;
+use crate::toml_values::place_of;
 
 const KEYS: Keys = Keys::new(&[
     "client_head",
@@ -27,14 +27,14 @@ const KEYS: Keys = Keys::new(&[
     "drain",
 ]);
 
-pub(super) fn read_timeouts(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Timeouts {
+pub(super) fn read_timeouts(file: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> Timeouts {
     let mut timeouts = Timeouts::default();
     let Some(value) = file.value("timeouts") else {
         return timeouts;
     };
     let DeValue::Table(table) = value.get_ref() else {
         findings.error(
-            first_of(value),
+            place_of(value),
             "timeouts is written [timeouts], once, with keys such as connect = \"1s\" below",
         );
         return timeouts;
@@ -45,7 +45,7 @@ pub(super) fn read_timeouts(file: &Section<'_, '_>, findings: &mut Findings<'_>)
             set(key, timeout, &mut timeouts);
         }
     }
-    warn_of_the_longer(&section, &timeouts, findings);
+    warn_of_timeouts_above_request(&section, &timeouts, findings);
     timeouts
 }
 
@@ -76,7 +76,7 @@ const FORWARD_ONLY: [&str; 7] = [
 pub(super) fn read_timeouts_of_route(
     route: &Section<'_, '_>,
     all: &Timeouts,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Timeouts> {
     const EXPECTED: &str = "a table such as { upstream_first_byte = \"5m\" }";
     let mut timeouts = *all;
@@ -90,15 +90,19 @@ pub(super) fn read_timeouts_of_route(
     }
     if !route.has("forward") {
         let reason = "on a route that does not forward";
-        section.warn_of_idle(&FORWARD_ONLY, reason, findings);
+        section.warn_without_effect(&FORWARD_ONLY, reason, findings);
     } else {
-        warn_of_the_longer(&section, &timeouts, findings);
+        warn_of_timeouts_above_request(&section, &timeouts, findings);
     }
     Some(timeouts)
 }
 
 /// Warns of timeouts that are set but longer than `request`, so that they never apply.
-fn warn_of_the_longer(section: &Section<'_, '_>, timeouts: &Timeouts, findings: &mut Findings<'_>) {
+fn warn_of_timeouts_above_request(
+    section: &Section<'_, '_>,
+    timeouts: &Timeouts,
+    findings: &mut Diagnostics<'_>,
+) {
     let Some(request) = timeouts.request else {
         return;
     };
@@ -110,7 +114,7 @@ fn warn_of_the_longer(section: &Section<'_, '_>, timeouts: &Timeouts, findings: 
     ] {
         if section.has(key) && timeout >= request {
             let reason = "because request expires first";
-            section.warn_of_idle(&[key], reason, findings);
+            section.warn_without_effect(&[key], reason, findings);
         }
     }
 }

@@ -8,12 +8,12 @@ use toml::de::DeValue;
 use super::kinds::{TIMEOUT, place_of_value};
 use super::upstream_tls::read_tls;
 use crate::address::parse_server_url;
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
-use crate::plan::{Collector, Parents, RouteTracing, Sample, ServerAddress, Tracing};
+use crate::plan::{Collector, ParentTrust, RouteTracing, SamplingRatio, ServerAddress, Tracing};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{as_text, entries_in_order, is_false, kind_of, parsed, place_of};
 use crate::value::{self, Invalid};
-use crate::written::{as_text, first_of, in_order, is_false, kind_of, parsed};
 
 const KEYS: Keys = Keys::new(&[
     "endpoint",
@@ -69,15 +69,15 @@ fn parse_endpoint(text: &str) -> Result<Endpoint, Invalid> {
     })
 }
 
-const PARENTS: Kind<Parents> = Kind {
+const PARENTS: Kind<ParentTrust> = Kind {
     expected: "\"trusted\", \"all\" or \"none\"",
     parse: |text| {
         let known = [
-            ("trusted", Parents::Trusted),
-            ("all", Parents::All),
-            ("none", Parents::None),
+            ("trusted", ParentTrust::Trusted),
+            ("all", ParentTrust::All),
+            ("none", ParentTrust::None),
         ];
-        value::choose("choice of parents", text, &known)
+        value::parse_name("choice of parents", text, &known)
     },
 };
 
@@ -100,7 +100,10 @@ fn parse_text(text: &str) -> Result<String, Invalid> {
 }
 
 /// Reads `[tracing]`; `None` without it, or after an error, which has been reported.
-pub(super) fn read_tracing(file: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<Tracing> {
+pub(super) fn read_tracing(
+    file: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) -> Option<Tracing> {
     const EXPECTED: &str = "a table such as { endpoint = \"http://127.0.0.1:4318\" }";
     let value = file.value("tracing")?;
     let section = Section::of("[tracing]", value, EXPECTED, KEYS, findings)?;
@@ -134,11 +137,11 @@ pub(super) fn read_tracing(file: &Section<'_, '_>, findings: &mut Findings<'_>) 
 fn read_collector(
     section: &Section<'_, '_>,
     endpoint: Endpoint,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Collector {
     let tls = read_tls(section, findings);
     if !endpoint.is_tls {
-        section.refuse(
+        section.report_conflict(
             &["tls"],
             "has no effect for an endpoint without TLS: expected endpoint = \"https://…\"",
             findings,
@@ -146,7 +149,10 @@ fn read_collector(
     }
     let field = |name: &str, value: &str| {
         value::check_header(name, value)?;
-        match OURS.iter().any(|ours| ours.eq_ignore_ascii_case(name)) {
+        match RESERVED_FIELDS
+            .iter()
+            .any(|ours| ours.eq_ignore_ascii_case(name))
+        {
             true => Err(Invalid::new(format!("{name} is set by the server itself"))),
             false => Ok(()),
         }
@@ -165,7 +171,7 @@ fn read_collector(
 }
 
 /// Fields of an export request that the exporter writes.
-const OURS: [&str; 7] = [
+const RESERVED_FIELDS: [&str; 7] = [
     "host",
     "content-type",
     "content-length",
@@ -180,7 +186,7 @@ fn read_texts(
     section: &Section<'_, '_>,
     key: &str,
     check: impl Fn(&str, &str) -> Result<(), Invalid>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Vec<(String, String)> {
     const EXPECTED: &str = "a table of names and strings such as { name = \"value\" }";
     let Some(value) = section.value(key) else {
@@ -191,11 +197,11 @@ fn read_texts(
         return Vec::new();
     };
     let mut texts = Vec::new();
-    for (name, value) in in_order(table) {
+    for (name, value) in entries_in_order(table) {
         let name = name.get_ref();
         let Some(text) = as_text(value) else {
             let what = format!("{name:?} in {key} is {}: expected a string", kind_of(value));
-            findings.error(first_of(value), what);
+            findings.error(place_of(value), what);
             continue;
         };
         match check(name, text.get_ref()) {
@@ -223,7 +229,7 @@ fn read_time(
     section: &Section<'_, '_>,
     key: &str,
     max: Duration,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<Duration> {
     let time = section.read(key, TIMEOUT, findings)?;
     if time > max {
@@ -238,11 +244,11 @@ fn read_time(
 fn read_sample(
     what: &str,
     value: &Spanned<DeValue<'_>>,
-    findings: &mut Findings<'_>,
-) -> Option<Sample> {
+    findings: &mut Diagnostics<'_>,
+) -> Option<SamplingRatio> {
     if let Some(text) = as_text(value) {
         let share = parsed(&text, value::parse_share, findings)?;
-        return Sample::of(f64::from(share) / 10_000.0);
+        return SamplingRatio::of(f64::from(share) / 10_000.0);
     }
     let written = match value.get_ref() {
         DeValue::Integer(number) => number.as_str().parse().ok(),
@@ -250,11 +256,11 @@ fn read_sample(
         _ => {
             let kind = kind_of(value);
             let message = format!("{what} is {kind}: expected {EXPECTED_SAMPLE}");
-            findings.error(first_of(value), message);
+            findings.error(place_of(value), message);
             return None;
         }
     };
-    let sample = written.and_then(Sample::of);
+    let sample = written.and_then(SamplingRatio::of);
     if sample.is_none() {
         let message = format!("{what} is out of range: expected {EXPECTED_SAMPLE}");
         findings.error(value.span(), message);
@@ -262,25 +268,28 @@ fn read_sample(
     sample
 }
 
-pub(super) fn read_of_route(route: &Section<'_, '_>, findings: &mut Findings<'_>) -> RouteTracing {
+pub(super) fn read_of_route(
+    route: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) -> RouteTracing {
     let Some(value) = route.value("tracing") else {
-        return RouteTracing::AsAll;
+        return RouteTracing::Inherit;
     };
     let is_off = as_text(value).is_some_and(|text| text.get_ref() == "off");
     if is_off || is_false(value) {
         return RouteTracing::Off;
     }
     read_sample("tracing in [[route]]", value, findings)
-        .map_or(RouteTracing::AsAll, RouteTracing::Sample)
+        .map_or(RouteTracing::Inherit, RouteTracing::Sample)
 }
 
 /// Warns of `tracing` of a route without `[tracing]`.
 pub(super) fn warn_of_idle(
     route: &Section<'_, '_>,
     file: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) {
     if !file.has("tracing") {
-        route.warn_of_idle(&["tracing"], "without [tracing]", findings);
+        route.warn_without_effect(&["tracing"], "without [tracing]", findings);
     }
 }

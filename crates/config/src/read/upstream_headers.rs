@@ -1,13 +1,16 @@
 //! `upstream_headers`: fields of upstream responses that are not relayed to clients.
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::plan::UpstreamHeaders;
 use crate::section::{Keys, Kind, Section};
 use crate::value;
 
 pub(super) const KEY: &str = "upstream_headers";
 
-pub(super) fn read(at: &Section<'_, '_>, findings: &mut Findings<'_>) -> Option<UpstreamHeaders> {
+pub(super) fn read(
+    at: &Section<'_, '_>,
+    findings: &mut Diagnostics<'_>,
+) -> Option<UpstreamHeaders> {
     const EXPECTED: &str =
         "a table such as { hide = [\"X-Powered-By\"], refuse = [\"X-Accel-Redirect\"] }";
     let value = at.value(KEY)?;

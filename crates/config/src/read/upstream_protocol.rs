@@ -1,6 +1,6 @@
 //! `protocol` of a group, and the keys specific to one protocol.
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::limits;
 use crate::plan::{Check, Multiplexing, Upstream, UpstreamProtocol};
 use crate::section::{Kind, Section};
@@ -16,7 +16,7 @@ const NAME: Kind<Name> = Kind {
     expected: "\"h1\" or \"h2\"",
     parse: |text| {
         let known = [("h1", Name::Http1), ("h2", Name::Http2)];
-        value::choose("protocol of servers", text, &known)
+        value::parse_name("protocol of servers", text, &known)
     },
 };
 
@@ -24,12 +24,12 @@ const OF_HTTP2: [&str; 2] = ["streams_max", "connections_shared_max"];
 
 pub(super) fn read_protocol(
     group: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> UpstreamProtocol {
     let name = group.read("protocol", NAME, findings);
     if name != Some(Name::Http2) {
         let reason = "is only for protocol = \"h2\": set it, or remove the key";
-        group.refuse(&OF_HTTP2, reason, findings);
+        group.report_conflict(&OF_HTTP2, reason, findings);
         return UpstreamProtocol::Http1;
     }
     let usual = Multiplexing::default();
@@ -45,7 +45,7 @@ pub(super) fn read_protocol(
 pub(super) fn agree_on_protocol(
     upstream: &Upstream,
     group: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) {
     let checks_grpc = upstream
         .health
@@ -61,13 +61,13 @@ pub(super) fn agree_on_protocol(
     }
 }
 
-fn refuse_those_of_http1(group: &Section<'_, '_>, findings: &mut Findings<'_>) {
-    group.refuse(
+fn refuse_those_of_http1(group: &Section<'_, '_>, findings: &mut Diagnostics<'_>) {
+    group.report_conflict(
         &["proxy_protocol"],
         "ties a connection to one client, but with protocol = \"h2\" many clients share a connection",
         findings,
     );
-    group.refuse(
+    group.report_conflict(
         &["reuse", "connections_ready", "connections_idle_max"],
         "is for connections that carry one request at a time: with protocol = \"h2\" expected streams_max and connections_shared_max",
         findings,

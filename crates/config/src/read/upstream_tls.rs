@@ -1,14 +1,14 @@
 //! `tls` of a group: TLS settings towards its servers.
 
-use crate::diagnostic::Findings;
+use crate::diagnostic::Diagnostics;
 use crate::plan::{Server, ServerAddress, Upstream, UpstreamTls, Verify};
 use crate::section::{Keys, Kind, Section};
+use crate::toml_values::{is_false, is_true};
 use crate::value::{self, Invalid};
-use crate::written::{is_false, is_true};
 
 pub(super) fn read_tls(
     group: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) -> Option<UpstreamTls> {
     const NAME: Kind<String> = Kind {
         expected: "a host name such as \"app.example.com\"",
@@ -35,12 +35,12 @@ pub(super) fn read_tls(
     let ca = section.path("ca", "a PEM file such as \"ca.pem\"", findings);
     let verify = match section.truth("verify", findings) {
         Some(false) => {
-            section.refuse(
+            section.report_conflict(
                 &["ca"],
                 "contradicts verify = false, which accepts every certificate",
                 findings,
             );
-            Verify::Nothing
+            Verify::Insecure
         }
         Some(true) | None => ca.map_or(Verify::System, Verify::File),
     };
@@ -61,13 +61,13 @@ pub(super) fn read_tls(
 pub(super) fn check_tls_name(
     upstream: &Upstream,
     group: &Section<'_, '_>,
-    findings: &mut Findings<'_>,
+    findings: &mut Diagnostics<'_>,
 ) {
     let Some(tls) = &upstream.tls else {
         return;
     };
     let is_unix = |server: &Server| matches!(server.address, ServerAddress::Unix(_));
-    let is_named = tls.name.is_some() || tls.verify == Verify::Nothing;
+    let is_named = tls.name.is_some() || tls.verify == Verify::Insecure;
     if !is_named && upstream.servers.iter().any(is_unix) {
         findings.error(
             group.place("tls"),

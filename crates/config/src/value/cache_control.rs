@@ -2,7 +2,7 @@
 
 use super::{Invalid, is_token};
 use crate::limits::CACHE_CONTROL_BYTES_MAX;
-use onrush_measure::nearest::nearest;
+use onrush_measure::suggestion::suggestion;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Argument {
@@ -87,7 +87,7 @@ fn check(name: &str, argument: Option<&str>) -> Result<(), String> {
         return Err(format!("{name} is for requests; {EXAMPLE}"));
     }
     let Some((_, expected)) = KNOWN.iter().find(|(known, _)| *known == name) else {
-        if let Some(near) = nearest(name, KNOWN.iter().map(|(known, _)| *known)) {
+        if let Some(near) = suggestion(name, KNOWN.iter().map(|(known, _)| *known)) {
             return Err(format!("unknown directive {name:?}; nearest: {near:?}"));
         }
         return match argument {

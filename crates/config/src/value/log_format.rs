@@ -1,9 +1,9 @@
 //! Format of the access log: `json`, `combined`, or a template.
 
-use super::braces::pieces;
+use super::placeholders::split_placeholders;
 use super::{Invalid, is_token};
 use crate::plan::{LogField, LogFormat, LogPiece};
-use onrush_measure::nearest::nearest;
+use onrush_measure::suggestion::suggestion;
 
 const FIELDS: [(&str, LogField); 23] = [
     ("time", LogField::Time),
@@ -54,7 +54,7 @@ pub fn parse_log_format(text: &str) -> Result<LogFormat, Invalid> {
         return Err(Invalid::new("a log format cannot contain a line break"));
     }
     let field = |name: &str| parse_field(name).map(LogPiece::Field);
-    pieces(text, LogPiece::Text, field).map(LogFormat::Template)
+    split_placeholders(text, LogPiece::Text, field).map(LogFormat::Template)
 }
 
 fn parse_field(name: &str) -> Result<LogField, Invalid> {
@@ -70,7 +70,7 @@ fn parse_field(name: &str) -> Result<LogField, Invalid> {
         return Ok(field.clone());
     }
     let names = || FIELDS.iter().map(|(known, _)| *known);
-    Err(Invalid::new(match nearest(name, names()) {
+    Err(Invalid::new(match suggestion(name, names()) {
         Some(near) => format!("unknown field {{{name}}}; nearest: {{{near}}}"),
         None => {
             let known: Vec<&str> = names().chain(["header:NAME"]).collect();

@@ -1,9 +1,9 @@
 //! Templates: text with variables, such as `https://{host}{uri}`.
 
-use super::braces::pieces;
+use super::placeholders::split_placeholders;
 use super::{Invalid, is_token};
 use crate::plan::{Piece, Template, Variable};
-use onrush_measure::nearest::nearest;
+use onrush_measure::suggestion::suggestion;
 
 const VARIABLES: [(&str, Variable); 17] = [
     ("client.address", Variable::ClientAddress),
@@ -28,7 +28,7 @@ const VARIABLES: [(&str, Variable); 17] = [
 /// Parses a template, in which `{name}` is a [`Variable`]; `{{` and `}}` are literal braces.
 pub fn parse_template(text: &str) -> Result<Template, Invalid> {
     let variable = |name: &str| parse_variable(name).map(Piece::Variable);
-    pieces(text, Piece::Text, variable).map(Template)
+    split_placeholders(text, Piece::Text, variable).map(Template)
 }
 
 fn parse_variable(name: &str) -> Result<Variable, Invalid> {
@@ -44,7 +44,7 @@ fn parse_variable(name: &str) -> Result<Variable, Invalid> {
         return Ok(variable.clone());
     }
     let names = || VARIABLES.iter().map(|(known, _)| *known);
-    Err(Invalid::new(match nearest(name, names()) {
+    Err(Invalid::new(match suggestion(name, names()) {
         Some(near) => format!("unknown variable {{{name}}}; nearest: {{{near}}}"),
         None => {
             let known: Vec<&str> = names().chain(["header:NAME"]).collect();

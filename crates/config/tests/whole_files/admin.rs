@@ -4,7 +4,7 @@ use std::path::Path;
 
 use onrush_config::plan::{Address, Admin};
 
-use crate::support::{Sentences, check_errors, parsed};
+use crate::support::{MessageCases, check_errors, parsed};
 
 const ROUTE: &str = "[[route]]\nsynthetic = true\n";
 
@@ -39,7 +39,7 @@ fn admin_address_is_read() {
 
 #[test]
 fn everything_wrong_is_named() {
-    const BAD: &Sentences = &[
+    const BAD: &MessageCases = &[
         (
             "[admin]\naddress = \"127.0.0.1:9901\"",
             &[

@@ -1,8 +1,8 @@
 //! `cache_control`: meaning, and error messages.
 
-use onrush_config::plan::{CacheRule, OfServer};
+use onrush_config::plan::{CacheRule, ServerCacheControl};
 
-use super::support::{Sentences, check_errors, check_warnings, parsed};
+use super::support::{MessageCases, check_errors, check_warnings, parsed};
 
 fn rules(text: &str) -> Vec<CacheRule> {
     let whole = format!("[[route]]\npath = \"/x\"\n{text}\n[[route]]\nsynthetic = true\n");
@@ -15,7 +15,7 @@ fn rules_default_to_successful_responses() {
         statuses: vec![(200, 299)],
         types: None,
         value: "max-age=60".to_owned(),
-        of_server: OfServer::Stays,
+        server_field: ServerCacheControl::Keep,
     };
     for written in [
         "\"max-age=60\"",
@@ -30,7 +30,7 @@ fn rules_default_to_successful_responses() {
         statuses: vec![(404, 404), (500, 599), (410, 411)],
         types: Some(vec!["text/html".to_owned(), "image/*".to_owned()]),
         value: "no-store".to_owned(),
-        of_server: OfServer::Replaced,
+        server_field: ServerCacheControl::Replace,
     };
     assert_eq!(rules(text), [first, plain]);
     assert_eq!(rules("synthetic = true\ncache_control = false"), []);
@@ -57,7 +57,7 @@ fn default_rules_apply_to_local_routes() {
     assert!(values.eq(expected));
 }
 
-const BAD: &Sentences = &[
+const BAD: &MessageCases = &[
     (
         "cache_control = true",
         &[

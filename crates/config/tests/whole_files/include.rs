@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use onrush_config::changes::changes;
 use onrush_config::plan::{Action, Address, LogTarget, PageContent, Plan, ServerAddress, Threads};
-use onrush_config::{Files, Parsed, Sources, parse, parse_sources};
+use onrush_config::{IncludeReader, Parsed, Sources, parse, parse_sources};
 
 struct Memory(BTreeMap<PathBuf, String>);
 
-impl Files for Memory {
+impl IncludeReader for Memory {
     /// Supports patterns with one `*`.
     fn find(&mut self, directory: &Path, name: &str) -> Result<Vec<PathBuf>, String> {
         let path = directory.join(name);
@@ -154,7 +154,7 @@ fn relative_paths_are_taken_from_the_file_that_they_are_in() {
         ("etc/sites/../more/log.conf", "[log]\naccess = \"a.log\"\n"),
     ])
     .plan;
-    let files = plan.files_read().map(|file| file.display().to_string());
+    let files = plan.startup_files().map(|file| file.display().to_string());
     assert_eq!(
         files.collect::<Vec<_>>(),
         [

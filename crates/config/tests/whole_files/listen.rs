@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use onrush_config::plan::*;
 
-use crate::support::{Sentences, check_errors, check_warnings, parsed};
+use crate::support::{MessageCases, check_errors, check_warnings, parsed};
 
 /// A listener at `:443` with these keys.
-fn listen(keys: &str) -> Listen {
+fn listen(keys: &str) -> Listener {
     let text = format!("[[listen]]\naddress = \":443\"\n{keys}\n[[route]]\nsynthetic = true");
     let parsed = parsed(&text);
     assert_eq!(parsed.warnings, [], "{text}");
@@ -97,9 +97,9 @@ fn client_authorities_have_one_revocation_list_or_several() {
 #[test]
 fn misdirected_requests_are_refused_unless_served() {
     for (key, misdirected) in [
-        ("", Misdirected::Refuse),
-        (", misdirected = \"refuse\"", Misdirected::Refuse),
-        (", misdirected = \"serve\"", Misdirected::Serve),
+        ("", MisdirectedRequests::Refuse),
+        (", misdirected = \"refuse\"", MisdirectedRequests::Refuse),
+        (", misdirected = \"serve\"", MisdirectedRequests::Serve),
     ] {
         let keys = format!("tls = {{ certificate = \"a\", key = \"b\"{key} }}");
         let tls = listen(&keys).tls.expect("tls");
@@ -137,10 +137,7 @@ fn proxy_protocol_is_limited_to_networks() {
         "[[listen]]\naddress = \"unix:/run/x\"\nproxy_protocol = true\n[[route]]\nsynthetic = true",
     );
     assert_eq!(unix.warnings, []);
-    assert_eq!(
-        unix.plan.listen[0].proxy_protocol,
-        Some(Networks::everybody())
-    );
+    assert_eq!(unix.plan.listen[0].proxy_protocol, Some(Networks::all()));
 }
 
 #[test]
@@ -214,7 +211,7 @@ fn every_mistake_in_a_place_to_listen_has_its_sentence() {
     check_errors(BAD);
 }
 
-const BAD: &Sentences = &[
+const BAD: &MessageCases = &[
     (
         "[[listen]]\naddress = \":443\"\ntls = true",
         &[
@@ -318,14 +315,14 @@ fn names_have_rules_of_their_own_for_clients() {
     assert_eq!(
         names,
         [
-            NamedClients {
+            SniClientRule {
                 hosts: vec![
                     Host::Exact("a.org".to_owned()),
-                    Host::Below(".b.org".to_owned())
+                    Host::Subdomains(".b.org".to_owned())
                 ],
                 clients: ClientCertificates::Required(ca(&[])),
             },
-            NamedClients {
+            SniClientRule {
                 hosts: vec![Host::Exact("c.org".to_owned())],
                 clients: ClientCertificates::Ignored,
             },

@@ -2,7 +2,7 @@
 
 use onrush_config::plan::*;
 
-use crate::support::{Sentences, check_errors, check_warnings, parsed};
+use crate::support::{MessageCases, check_errors, check_warnings, parsed};
 
 const TWO: &str = "[[listen]]\naddress = \":80\"\nname = \"public\"\n[[listen]]\naddress = \"127.0.0.1:8080\"\n[[listen]]\naddress = \"unix:a.sock\"\n";
 
@@ -41,7 +41,7 @@ fn a_route_names_listeners_or_their_addresses() {
 
 #[test]
 fn everything_wrong_is_named() {
-    const BAD: &Sentences = &[
+    const BAD: &MessageCases = &[
         (
             "[[listen]]\naddress = \":80\"\nname = \"public\"\n[[listen]]\naddress = \":81\"\nname = \"public\"",
             &[
@@ -90,7 +90,7 @@ fn everything_wrong_is_named() {
 
 #[test]
 fn a_route_for_fewer_listeners_is_covered_by_one_for_more() {
-    const CASES: &Sentences = &[
+    const CASES: &MessageCases = &[
         (
             "[[listen]]\naddress = \":80\"\n[[listen]]\naddress = \":81\"\n[[route]]\npath = \"/a\"\nlistener = [\":80\", \":81\"]\nsynthetic = true\n[[route]]\npath = \"/a\"\nlistener = \":81\"\nsynthetic = true",
             &[
@@ -114,7 +114,7 @@ fn a_route_for_fewer_listeners_is_covered_by_one_for_more() {
 
 #[test]
 fn a_host_that_a_route_before_takes_is_named() {
-    const CASES: &Sentences = &[
+    const CASES: &MessageCases = &[
         (
             "[[route]]\nhost = \"a.example\"\nsynthetic = true\n[[route]]\nhost = [\"a.example\", \"b.example\"]\npath = \"/x\"\nsynthetic = true",
             &[
@@ -139,15 +139,15 @@ fn a_host_that_a_route_before_takes_is_named() {
 fn other_addresses_must_have_the_listeners_that_routes_ask_for() {
     let text = format!("{TWO}[[route]]\nsynthetic = true\nlistener = \"127.0.0.1:8080\"");
     let mut plan = parsed(&text).plan;
-    let at = |port| Listen::plain(Address::Tcp(([127, 0, 0, 1], port).into()));
-    let missing = plan.listen_at(vec![at(9000)]);
+    let at = |port| Listener::plain(Address::Tcp(([127, 0, 0, 1], port).into()));
+    let missing = plan.replace_listeners(vec![at(9000)]);
     let missing = missing.expect_err("nobody listens there").to_string();
     assert_eq!(
         missing,
         "[[route]] number 1 names the listener \"127.0.0.1:8080\", which does not exist with these addresses: expected an address with that name, or the [[listen]] of the file"
     );
     assert_eq!(plan.listen.len(), 3, "nothing has changed");
-    plan.listen_at(vec![at(9000), at(8080)])
+    plan.replace_listeners(vec![at(9000), at(8080)])
         .expect("it is there");
     assert_eq!(plan.listen.len(), 2);
 }

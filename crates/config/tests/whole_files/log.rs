@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use onrush_config::plan::{
-    AccessLog, ErrorFormat, ErrorLog, LogFormat, LogLevel, LogSelect, LogTarget,
+    AccessLog, ErrorFormat, ErrorLog, LogFilter, LogFormat, LogLevel, LogTarget,
 };
 
-use crate::support::{Sentences, check_errors, parsed};
+use crate::support::{MessageCases, check_errors, parsed};
 
 #[test]
 fn access_log_is_read() {
     let combined = |to| AccessLog {
         to,
         format: LogFormat::Combined,
-        select: LogSelect::ALL,
+        select: LogFilter::ALL,
     };
     let select = |keys: &str| {
         let text = format!("[log]\naccess = \"stdout\"\n{keys}\n[[route]]\nsynthetic = true\n");
@@ -53,8 +53,8 @@ fn access_log_is_read() {
         assert_eq!(parsed.plan.access_log, log, "{text}");
         assert!(!parsed.plan.routes[0].log);
     }
-    assert_eq!(select(""), LogSelect::ALL);
-    let narrow = |errors, slower_than: Option<u64>, sample| LogSelect {
+    assert_eq!(select(""), LogFilter::ALL);
+    let narrow = |errors, slower_than: Option<u64>, sample| LogFilter {
         errors,
         slower_than: slower_than.map(Duration::from_millis),
         sample,
@@ -71,7 +71,7 @@ fn access_log_is_read() {
 
 #[test]
 fn everything_wrong_is_named() {
-    const BAD: &Sentences = &[
+    const BAD: &MessageCases = &[
         (
             "[log]\nformat = \"json\"",
             &[

@@ -19,7 +19,7 @@ mod upstream;
 use onrush_config::plan::*;
 use onrush_config::{Parsed, parse};
 
-use support::{Sentences, check_errors, errors, parsed, warnings};
+use support::{MessageCases, check_errors, errors, parsed, warnings};
 
 const FULL: &str = r#"
 threads = 2
@@ -175,7 +175,7 @@ fn a_full_file_means_what_it_says() {
             &Action::Files(Files {
                 index: vec!["index.html".to_owned(), "index.htm".to_owned()],
                 hidden: true,
-                ..Files::beneath("conf/www")
+                ..Files::in_directory("conf/www")
             }),
             &Action::Respond {
                 status: 200,
@@ -303,7 +303,7 @@ fn every_mistake_has_its_place_and_its_sentence() {
     check_errors(BAD);
 }
 
-const BAD: &Sentences = &[
+const BAD: &MessageCases = &[
     // The file itself.
     (
         "threads = 0",

@@ -16,8 +16,8 @@ fn spoken(keys: &str) -> Protocol {
 
 #[test]
 fn each_protocol_has_its_keys_and_defaults() {
-    let far_end = FarEnd::default();
-    let over = |transport| FarEnd {
+    let far_end = LoadTarget::default();
+    let over = |transport| LoadTarget {
         transport,
         receive_buffer: None,
     };
@@ -57,7 +57,7 @@ fn each_protocol_has_its_keys_and_defaults() {
         ("protocol = \"echo\"", Protocol::Echo(far_end)),
         (
             "protocol = \"sink\"\ntransport = \"udp\"\nreceive_buffer = \"4m\"",
-            Protocol::Sink(FarEnd {
+            Protocol::Sink(LoadTarget {
                 transport: Transport::Udp,
                 receive_buffer: Some(4 << 20),
             }),
@@ -71,7 +71,7 @@ fn each_protocol_has_its_keys_and_defaults() {
         ),
         (
             "protocol = \"echo\"\ntransport = \"tcp\"\ntls = \"self-signed\"",
-            Protocol::Echo(FarEnd {
+            Protocol::Echo(LoadTarget {
                 transport: Transport::Tcp,
                 receive_buffer: None,
             }),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onrush_config::plan::*;
 
-use crate::support::{Sentences, check_errors, check_warnings, parsed, warnings};
+use crate::support::{MessageCases, check_errors, check_warnings, parsed, warnings};
 
 /// A route with these keys and a response, in a file with a group `app`.
 fn route(keys: &str) -> Route {
@@ -48,7 +48,7 @@ fn conditions_mean_what_they_say() {
         when.hosts,
         [
             Host::Exact("example.com".to_owned()),
-            Host::Below(".example.com".to_owned())
+            Host::Subdomains(".example.com".to_owned())
         ]
     );
     assert!(when.path.matches(b"/v12/x") && !when.path.matches(b"/v/x"));
@@ -231,36 +231,36 @@ fn upstream_headers_default_and_route() {
 #[test]
 fn response_filter_and_underscores_are_read() {
     for (keys, keeps_underscores, on) in [
-        ("", false, ResponsesEdited::OfRoute),
+        ("", false, ResponseFilter::RouteOnly),
         (
             "request_headers = { underscores = true }",
             true,
-            ResponsesEdited::OfRoute,
+            ResponseFilter::RouteOnly,
         ),
         (
             "request_headers = { underscores = false }",
             false,
-            ResponsesEdited::OfRoute,
+            ResponseFilter::RouteOnly,
         ),
         (
             "response_headers = { on = \"always\" }",
             false,
-            ResponsesEdited::Always,
+            ResponseFilter::Always,
         ),
         (
             "response_headers = { on = 404 }",
             false,
-            ResponsesEdited::Statuses(vec![(404, 404)]),
+            ResponseFilter::Statuses(vec![(404, 404)]),
         ),
         (
             "response_headers = { on = [\"2xx\", 404, \"500-503\"] }",
             false,
-            ResponsesEdited::Statuses(vec![(200, 299), (404, 404), (500, 503)]),
+            ResponseFilter::Statuses(vec![(200, 299), (404, 404), (500, 503)]),
         ),
     ] {
         let edits = route(keys).edits;
         assert_eq!(
-            (edits.keeps_underscores, edits.response_on),
+            (edits.allow_underscores, edits.response_on),
             (keeps_underscores, on),
             "{keys}"
         );
@@ -388,7 +388,7 @@ fn error_pages_are_those_of_the_route_and_then_of_the_file() {
     assert_eq!(shown(second), whole);
     let intercepts = [&plan.error_pages, first, second].map(|pages| pages.intercept);
     assert_eq!(intercepts, [true, true, false]);
-    assert_eq!(plan.files_read().count(), 6);
+    assert_eq!(plan.startup_files().count(), 6);
     check_errors(&[
         (
             "error_pages = { 4x = \"a\", 200 = \"b\", 404 = 1, 403 = {}, 402 = { bdy = \"x\" }, intercept = 1 }",
@@ -659,10 +659,10 @@ fn files_have_fallback() {
         Files {
             listing: true,
             fallback: Some("app/index.html".to_owned()),
-            ..Files::beneath("/srv")
+            ..Files::in_directory("/srv")
         }
     );
-    assert_eq!(files("hidden = false"), Files::beneath("/srv"));
+    assert_eq!(files("hidden = false"), Files::in_directory("/srv"));
     check_errors(&[(
         "[[route]]\nfiles = { root = \"/srv\", listing = \"yes\", fallback = \"../index.html\" }\n[[route]]\nfiles = { root = \"/srv\", fallback = \"a/\" }",
         &[
@@ -716,7 +716,7 @@ fn every_mistake_in_a_route_has_its_place_and_its_sentence() {
     check_errors(BAD);
 }
 
-const BAD: &Sentences = &[
+const BAD: &MessageCases = &[
     // Conditions.
     (
         "[[route]]\nsynthetic = true\nhost = []",
@@ -946,7 +946,7 @@ fn what_has_no_effect_in_a_route_is_warned_of() {
     check_warnings(IDLE);
 }
 
-const IDLE: &Sentences = &[
+const IDLE: &MessageCases = &[
     (
         "[[route]]\npath = \"/a\"\nforward = \"app\"\n[route.request_headers]\nset = { X-One = \"1\", X-Two = \"2\" }\nremove = [\"x-two\"]\n[route.response_headers]\nremove = \"Server\"\nadd = { X-Two = \"2\" }\nset = { server = \"a\" }\n[upstream.app]\nservers = [\"a:1\"]",
         &[

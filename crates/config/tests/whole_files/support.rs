@@ -33,19 +33,19 @@ pub(crate) fn warnings(text: &str) -> Vec<String> {
 }
 
 /// Cases: a text, and all messages about it.
-pub(crate) type Sentences = [(&'static str, &'static [&'static str])];
+pub(crate) type MessageCases = [(&'static str, &'static [&'static str])];
 
 /// Checks that each text is refused with these messages; the parts that every file needs are appended.
-pub(crate) fn check_errors(cases: &Sentences) {
+pub(crate) fn check_errors(cases: &MessageCases) {
     check(cases, errors);
 }
 
 /// Checks that each text is accepted with these warnings.
-pub(crate) fn check_warnings(cases: &Sentences) {
+pub(crate) fn check_warnings(cases: &MessageCases) {
     check(cases, warnings);
 }
 
-fn check(cases: &Sentences, findings: fn(&str) -> Vec<String>) {
+fn check(cases: &MessageCases, findings: fn(&str) -> Vec<String>) {
     let mut wrong = String::new();
     for (text, expected) in cases {
         let whole = format!("{text}\n[[route]]\npath = \"=/last\"\nsynthetic = true\n");

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use onrush_config::plan::{Collector, Parents, RouteTracing, Sample, ServerAddress, Tracing};
+use onrush_config::plan::{
+    Collector, ParentTrust, RouteTracing, SamplingRatio, ServerAddress, Tracing,
+};
 
 use crate::support::{check_errors, parsed, warnings};
 
@@ -25,8 +27,8 @@ fn tracing_has_defaults() {
         },
         service_name: "onrush".to_owned(),
         resource: Vec::new(),
-        sample: Sample::ALL,
-        parents: Parents::Trusted,
+        sample: SamplingRatio::ALL,
+        parents: ParentTrust::Trusted,
         batch: 512,
         interval: Duration::from_secs(5),
         timeout: Duration::from_secs(10),
@@ -47,17 +49,17 @@ fn all_tracing_keys_are_read() {
     assert!(collector.tls.is_some());
     assert_eq!(collector.headers, [("X-Key".to_owned(), "k".to_owned())]);
     assert_eq!(tracing.resource, [("host.name".to_owned(), "a".to_owned())]);
-    assert_eq!(Some(tracing.sample), Sample::of(0.25));
+    assert_eq!(Some(tracing.sample), SamplingRatio::of(0.25));
     assert_eq!(
         (tracing.parents, tracing.batch, tracing.queue),
-        (Parents::All, 10, 1000)
+        (ParentTrust::All, 10, 1000)
     );
     let routes = "[tracing]\nendpoint = \"http://h:1\"\nsample = \"1%\"\n[[route]]\npath = \"/a\"\ntracing = \"off\"\nsynthetic = true\n[[route]]\npath = \"/b\"\ntracing = 0.5\nsynthetic = true\n[[route]]\nsynthetic = true\n";
     let plan = parsed(routes).plan;
-    let sample = |ratio| Sample::of(ratio).expect("a ratio");
+    let sample = |ratio| SamplingRatio::of(ratio).expect("a ratio");
     let of_routes: Vec<_> = plan.routes.iter().map(|route| route.tracing).collect();
     let half = RouteTracing::Sample(sample(0.5));
-    assert_eq!(of_routes, [RouteTracing::Off, half, RouteTracing::AsAll]);
+    assert_eq!(of_routes, [RouteTracing::Off, half, RouteTracing::Inherit]);
     assert_eq!(plan.tracing.map(|it| it.sample), Some(sample(0.01)));
 }
 

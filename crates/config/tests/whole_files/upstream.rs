@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onrush_config::plan::*;
 
-use crate::support::{Sentences, check_errors, check_warnings, parsed};
+use crate::support::{MessageCases, check_errors, check_warnings, parsed};
 
 /// A group with these keys, in a file whose only route forwards to it.
 fn group(keys: &str) -> Upstream {
@@ -73,13 +73,13 @@ fn a_group_with_every_key_means_what_it_says() {
                 connect: true,
                 reset: false,
                 timeout: true,
-                garbage: false,
+                invalid_response: false,
             },
             statuses: vec![502, 503],
             budget: 10,
         },
         connections_idle_max: 64,
-        connections_ready: 8,
+        preconnect: 8,
         reuse: Reuse::Safe,
         tls: Some(UpstreamTls {
             verify: Verify::File("conf/ca.pem".into()),
@@ -196,7 +196,7 @@ fn short_forms_stand_for_the_defaults() {
     assert_eq!(with("tls = true").tls, Some(UpstreamTls::default()));
     assert_eq!(with("tls = false").tls, None);
     let unverified = with("tls = { verify = false }").tls.expect("tls");
-    assert_eq!(unverified.verify, Verify::Nothing);
+    assert_eq!(unverified.verify, Verify::Insecure);
     let sticky = |cookie: &str, age_max| {
         Some(Sticky {
             cookie: cookie.to_owned(),
@@ -267,7 +267,7 @@ fn every_mistake_in_a_group_has_its_place_and_its_sentence() {
     check_errors(BAD);
 }
 
-const BAD: &Sentences = &[
+const BAD: &MessageCases = &[
     (
         "[upstream.app]\nservers = [\"a:1\"]\nbalance = \"leastconn\"",
         &[
@@ -468,7 +468,7 @@ fn what_has_no_effect_in_a_group_is_warned_of() {
     check_warnings(IDLE);
 }
 
-const IDLE: &Sentences = &[
+const IDLE: &MessageCases = &[
     (
         "[[route]]\npath = \"/a\"\nforward = \"app\"\n[upstream.app]\nservers = [\"10.0.0.1:1\"]\nqueue = { max = 5 }\nslow_start = \"5s\"",
         &[

@@ -6,7 +6,7 @@ use onrush_config::automaton::{Automaton, State};
 
 /// Whether there may be a directory below `below` whose path does not match the expression, but matches with `name`
 /// appended. Paths of directories end with a slash.
-pub(crate) fn may_come_with(pattern: &str, below: &str, name: &str) -> bool {
+pub(crate) fn may_match_with_name(pattern: &str, below: &str, name: &str) -> bool {
     let Some(mut paths) = Paths::new(pattern) else {
         return true;
     };
@@ -23,7 +23,7 @@ pub(crate) fn may_come_with(pattern: &str, below: &str, name: &str) -> bool {
 
 /// Whether matching after `prefix` is the same as matching the rest on its own: no part of the prefix can belong to a
 /// match.
-pub(crate) fn is_fresh_behind(pattern: &str, prefix: &str) -> bool {
+pub(crate) fn matches_independently_after(pattern: &str, prefix: &str) -> bool {
     let fresh = |mut automaton: Automaton| {
         let none = automaton.start_after(prefix.bytes().last())?;
         let start = automaton.start()?;
@@ -33,7 +33,7 @@ pub(crate) fn is_fresh_behind(pattern: &str, prefix: &str) -> bool {
 }
 
 /// Whether the expression matches after one prefix exactly where it matches after the other.
-pub(crate) fn is_same_behind(pattern: &str, one: &str, other: &str) -> bool {
+pub(crate) fn matches_same_after(pattern: &str, one: &str, other: &str) -> bool {
     let same = |mut automaton: Automaton| {
         let start = automaton.start()?;
         Some(automaton.read(start, one)? == automaton.read(start, other)?)
@@ -43,7 +43,7 @@ pub(crate) fn is_same_behind(pattern: &str, one: &str, other: &str) -> bool {
 
 /// Whether the result of an expression can differ between a request target (with query) and its path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Beyond {
+pub(crate) struct QueryEffect {
     /// The expression may match the target and not the path.
     pub(crate) is_found: bool,
     /// The expression may match the path and not the target.
@@ -51,8 +51,8 @@ pub(crate) struct Beyond {
 }
 
 /// The differences that a query can make to the result of an expression.
-pub(crate) fn beyond_path(pattern: &str) -> Beyond {
-    let unknown = Beyond {
+pub(crate) fn query_effect(pattern: &str) -> QueryEffect {
+    let unknown = QueryEffect {
         is_found: true,
         is_lost: true,
     };
@@ -64,7 +64,7 @@ pub(crate) fn beyond_path(pattern: &str) -> Beyond {
 }
 
 /// Whether the expression may match the path of a directory.
-pub(crate) fn may_be_in_directory(pattern: &str) -> bool {
+pub(crate) fn may_match_directory(pattern: &str) -> bool {
     let Some(mut paths) = Paths::new(pattern) else {
         return true;
     };
@@ -91,9 +91,9 @@ impl Paths {
 
     /// Compares all targets with their paths, which consist of bytes above the space. None if the automaton cannot
     /// decide.
-    fn with_queries(&mut self) -> Option<Beyond> {
+    fn with_queries(&mut self) -> Option<QueryEffect> {
         let begin = self.automaton.start()?;
-        let mut beyond = Beyond::default();
+        let mut beyond = QueryEffect::default();
         // Each state, with the result for the path once the query has started.
         let (mut seen, mut waiting) = (HashSet::new(), Vec::new());
         waiting.push((self.automaton.next(begin, b'/')?, None));
@@ -193,7 +193,7 @@ mod tests {
             (r"/\.(?:\z|[^w]|w(?:\z|[^e]))", "/", "index.html", false),
             (r"^/(?:build|lib)(?:$|/)", "/", "index.html", false),
         ] {
-            let found = may_come_with(pattern, below, name);
+            let found = may_match_with_name(pattern, below, name);
             assert_eq!(found, expected, "{pattern} {below} {name}");
         }
     }
@@ -211,7 +211,7 @@ mod tests {
             (r"[^/]\.php", "/a/", true),
         ] {
             assert_eq!(
-                is_fresh_behind(pattern, prefix),
+                matches_independently_after(pattern, prefix),
                 expected,
                 "{pattern} {prefix}"
             );
@@ -248,8 +248,8 @@ mod tests {
             (r"^/a|b", true, false),
             (r"x", true, true),
         ] {
-            let expected = Beyond { is_found, is_lost };
-            assert_eq!(beyond_path(pattern), expected, "{pattern}");
+            let expected = QueryEffect { is_found, is_lost };
+            assert_eq!(query_effect(pattern), expected, "{pattern}");
         }
     }
 
@@ -263,7 +263,7 @@ mod tests {
             (r"^/a/$", true),
             (r"^/a$", false),
         ] {
-            assert_eq!(may_be_in_directory(pattern), expected, "{pattern}");
+            assert_eq!(may_match_directory(pattern), expected, "{pattern}");
         }
     }
 }

@@ -6,7 +6,7 @@ use onrush_config::plan::Network;
 use onrush_config::value;
 
 use crate::document::{Section, Value};
-pub(crate) use crate::expression::path::{Both, Path};
+pub(crate) use crate::expression::path::{Conjunction, Path};
 use crate::expression::pcre::{in_bytes, is_found};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,9 +128,9 @@ impl Condition {
         &self.path
     }
 
-    pub(crate) fn and(&self, atom: &Atom) -> Both<Condition> {
+    pub(crate) fn and(&self, atom: &Atom) -> Conjunction<Condition> {
         if !atom.is_valid() {
-            return Both::Inexpressible;
+            return Conjunction::Inexpressible;
         }
         let mut both = self.clone();
         let merged = match atom {
@@ -146,10 +146,10 @@ impl Condition {
             }
             Atom::Path(path) => self.path.and(path).map(|path| both.path = path),
             Atom::Scheme(scheme) => match self.scheme {
-                Some(known) if known != *scheme => Both::Never,
+                Some(known) if known != *scheme => Conjunction::Never,
                 _ => {
                     both.scheme = Some(*scheme);
-                    Both::Is(())
+                    Conjunction::Is(())
                 }
             },
         };
@@ -169,8 +169,8 @@ impl Condition {
     }
 
     /// The same condition, with PCRE expressions translated.
-    pub(crate) fn of_pcre(mut self) -> Condition {
-        self.path = self.path.of_pcre();
+    pub(crate) fn with_pcre_semantics(mut self) -> Condition {
+        self.path = self.path.with_pcre_semantics();
         self.in_bytes()
     }
 
@@ -238,18 +238,20 @@ impl Test {
         }
     }
 
-    fn and(&self, other: &Test) -> Both<Test> {
+    fn and(&self, other: &Test) -> Conjunction<Test> {
         match (self, other) {
-            (one, other) if one == other => Both::Is(one.clone()),
-            (Test::Absent, _) | (_, Test::Absent) | (Test::Is(_), Test::Is(_)) => Both::Never,
-            (Test::Present, test) | (test, Test::Present) => Both::Is(test.clone()),
+            (one, other) if one == other => Conjunction::Is(one.clone()),
+            (Test::Absent, _) | (_, Test::Absent) | (Test::Is(_), Test::Is(_)) => {
+                Conjunction::Never
+            }
+            (Test::Present, test) | (test, Test::Present) => Conjunction::Is(test.clone()),
             (Test::Is(text), Test::Matches(pattern)) | (Test::Matches(pattern), Test::Is(text)) => {
                 match is_found(pattern, text) {
-                    true => Both::Is(Test::Is(text.clone())),
-                    false => Both::Never,
+                    true => Conjunction::Is(Test::Is(text.clone())),
+                    false => Conjunction::Never,
                 }
             }
-            (Test::Matches(_), Test::Matches(_)) => Both::Inexpressible,
+            (Test::Matches(_), Test::Matches(_)) => Conjunction::Inexpressible,
         }
     }
 }
@@ -259,10 +261,10 @@ fn narrow(
     known: &mut Option<Vec<String>>,
     more: &[String],
     narrower: fn(&str, &str) -> Option<String>,
-) -> Both<()> {
+) -> Conjunction<()> {
     let Some(list) = known else {
         *known = Some(more.to_vec());
-        return Both::Is(());
+        return Conjunction::Is(());
     };
     let mut common: Vec<String> = Vec::new();
     for one in list.iter() {
@@ -272,10 +274,10 @@ fn narrow(
         }
     }
     if common.is_empty() {
-        return Both::Never;
+        return Conjunction::Never;
     }
     *list = common;
-    Both::Is(())
+    Conjunction::Is(())
 }
 
 fn equal(one: &str, other: &str) -> Option<String> {
@@ -310,10 +312,10 @@ fn merge(
     name: &str,
     test: &Test,
     is_same: fn(&str, &str) -> bool,
-) -> Both<()> {
+) -> Conjunction<()> {
     let Some((_, known)) = tests.iter_mut().find(|(known, _)| is_same(known, name)) else {
         tests.push((name.to_owned(), test.clone()));
-        return Both::Is(());
+        return Conjunction::Is(());
     };
     known.and(test).map(|both| *known = both)
 }
@@ -353,28 +355,28 @@ mod tests {
     #[test]
     fn conditions_narrow_each_other() {
         let all = Condition::default();
-        let Both::Is(two) = all.and(&hosts(&["a.example.com", "b.org"])) else {
+        let Conjunction::Is(two) = all.and(&hosts(&["a.example.com", "b.org"])) else {
             panic!("nothing was there before");
         };
-        let Both::Is(one) = two.and(&hosts(&["*.example.com"])) else {
+        let Conjunction::Is(one) = two.and(&hosts(&["*.example.com"])) else {
             panic!("one is below it");
         };
         assert_eq!(one.hosts, Some(vec!["a.example.com".to_owned()]));
-        assert_eq!(one.and(&hosts(&["b.org"])), Both::Never);
+        assert_eq!(one.and(&hosts(&["b.org"])), Conjunction::Never);
         let from =
             |networks: &[&str]| Atom::From(networks.iter().map(|&name| name.to_owned()).collect());
-        let Both::Is(inner) = all.and(&from(&["10.0.0.0/8"])) else {
+        let Conjunction::Is(inner) = all.and(&from(&["10.0.0.0/8"])) else {
             panic!("nothing was there before");
         };
-        let Both::Is(narrower) = inner.and(&from(&["10.1.0.0/16", "192.0.2.1"])) else {
+        let Conjunction::Is(narrower) = inner.and(&from(&["10.1.0.0/16", "192.0.2.1"])) else {
             panic!("one is inside");
         };
         assert_eq!(narrower.from, Some(vec!["10.1.0.0/16".to_owned()]));
         let field = |test| Atom::Header("X-A".to_owned(), test);
-        let Both::Is(present) = all.and(&field(Test::Present)) else {
+        let Conjunction::Is(present) = all.and(&field(Test::Present)) else {
             panic!("nothing was there before");
         };
-        assert_eq!(present.and(&field(Test::Absent)), Both::Never);
+        assert_eq!(present.and(&field(Test::Absent)), Conjunction::Never);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! their routes come first; in the routes after them the condition is known to be false. This expresses "not" and "or"
 //! without conditions for them.
 
-use crate::expression::condition::{Atom, Both, Condition, Path};
+use crate::expression::condition::{Atom, Condition, Conjunction, Path};
 use crate::limits;
 
 /// A Boolean combination of conditions.
@@ -106,7 +106,7 @@ impl Change {
 
 /// Requests at one point of the rules, as far as they are known.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given {
+pub(crate) struct KnownRequests {
     /// The condition that holds.
     pub(crate) condition: Condition,
     /// The single conditions that `condition` was made of.
@@ -125,18 +125,18 @@ enum Truth {
     Inexpressible,
 }
 
-impl Given {
+impl KnownRequests {
     /// The requests that also fulfil `atom`.
-    pub(crate) fn and(&self, atom: &Atom) -> Both<Given> {
+    pub(crate) fn and(&self, atom: &Atom) -> Conjunction<KnownRequests> {
         match self.condition.and(atom) {
-            Both::Is(condition) => {
+            Conjunction::Is(condition) => {
                 let mut given = self.clone();
                 given.condition = condition;
                 given.included.push(atom.clone());
-                Both::Is(given)
+                Conjunction::Is(given)
             }
-            Both::Never => Both::Never,
-            Both::Inexpressible => Both::Inexpressible,
+            Conjunction::Never => Conjunction::Never,
+            Conjunction::Inexpressible => Conjunction::Inexpressible,
         }
     }
 
@@ -145,7 +145,7 @@ impl Given {
         matches!(self.truth(formula), Truth::No)
     }
 
-    fn without(mut self, atom: Atom) -> Given {
+    fn without(mut self, atom: Atom) -> KnownRequests {
         self.excluded.push(atom);
         self
     }
@@ -194,10 +194,10 @@ impl Given {
             return Truth::Yes;
         }
         match self.condition.and(atom) {
-            Both::Never => Truth::No,
-            Both::Is(same) if same == self.condition => Truth::Yes,
-            Both::Is(_) => Truth::Open(atom.clone()),
-            Both::Inexpressible => Truth::Inexpressible,
+            Conjunction::Never => Truth::No,
+            Conjunction::Is(same) if same == self.condition => Truth::Yes,
+            Conjunction::Is(_) => Truth::Open(atom.clone()),
+            Conjunction::Inexpressible => Truth::Inexpressible,
         }
     }
 }
@@ -207,25 +207,25 @@ fn covers(outer: &Atom, inner: &Atom) -> bool {
     if std::mem::discriminant(outer) != std::mem::discriminant(inner) {
         return false;
     }
-    let Both::Is(inner) = Condition::default().and(inner) else {
+    let Conjunction::Is(inner) = Condition::default().and(inner) else {
         return false;
     };
-    inner.and(outer) == Both::Is(inner.clone())
+    inner.and(outer) == Conjunction::Is(inner.clone())
 }
 
 /// How evaluation continues after a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    On,
+    Next,
     /// The remaining rules are skipped.
-    Behind,
+    SkipRest,
     /// The requests have their routes.
     End,
 }
 
 /// Result for a rule whose condition cannot be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unasked {
+pub(crate) enum UnevaluatedRule {
     /// The rule applies to every request.
     Applies,
     /// The rule applies to no request.
@@ -233,7 +233,7 @@ pub(crate) enum Unasked {
 }
 
 /// Callbacks of [`walk`].
-pub(crate) trait Walk<R> {
+pub(crate) trait RuleHandler<R> {
     /// State of the requests apart from conditions.
     type State: Clone;
 
@@ -242,20 +242,25 @@ pub(crate) trait Walk<R> {
     /// Number of the following rules that only requests reach to which this rule applies.
     fn inside(&self, rule: &R) -> usize;
 
-    fn apply(&mut self, rule: &R, state: &mut Self::State, given: &Given) -> Result<Flow, TooMany>;
+    fn apply(
+        &mut self,
+        rule: &R,
+        state: &mut Self::State,
+        given: &KnownRequests,
+    ) -> Result<Flow, LimitExceeded>;
 
     /// Handles requests that have passed the last rule.
-    fn end(&mut self, state: Self::State, given: &Given) -> Result<(), TooMany>;
+    fn end(&mut self, state: Self::State, given: &KnownRequests) -> Result<(), LimitExceeded>;
 
     /// Decides about a rule whose condition cannot be evaluated together with the known conditions.
-    fn inexpressible(&mut self, rule: &R, state: &Self::State) -> Unasked;
+    fn inexpressible(&mut self, rule: &R, state: &Self::State) -> UnevaluatedRule;
 
-    fn step(&mut self) -> Result<(), TooMany>;
+    fn step(&mut self) -> Result<(), LimitExceeded>;
 }
 
 /// The conversion needs more routes or steps than the limits allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooMany;
+pub(crate) struct LimitExceeded;
 
 /// Remaining steps of [`limits::STEPS_MAX`].
 #[derive(Clone, Debug)]
@@ -268,19 +273,19 @@ impl Default for Budget {
 }
 
 impl Budget {
-    pub(crate) fn step(&mut self) -> Result<(), TooMany> {
-        self.0 = self.0.checked_sub(1).ok_or(TooMany)?;
+    pub(crate) fn step(&mut self) -> Result<(), LimitExceeded> {
+        self.0 = self.0.checked_sub(1).ok_or(LimitExceeded)?;
         Ok(())
     }
 }
 
 /// Leads all `given` requests through the rules.
-pub(crate) fn walk<R, W: Walk<R>>(
+pub(crate) fn walk_rules<R, W: RuleHandler<R>>(
     rules: &[R],
-    given: Given,
+    given: KnownRequests,
     state: W::State,
     walk: &mut W,
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     let mut waiting = vec![(0, given, state)];
     while let Some((mut at, given, mut state)) = waiting.pop() {
         match advance(rules, &mut at, &given, &mut state, walk)? {
@@ -303,35 +308,35 @@ enum Stop {
     /// After the last rule.
     Behind,
     /// At a rule that depends on this condition; with the requests that fulfil it.
-    Divided(Atom, Box<Given>),
+    Divided(Atom, Box<KnownRequests>),
 }
 
-fn advance<R, W: Walk<R>>(
+fn advance<R, W: RuleHandler<R>>(
     rules: &[R],
     at: &mut usize,
-    given: &Given,
+    given: &KnownRequests,
     state: &mut W::State,
     walk: &mut W,
-) -> Result<Stop, TooMany> {
+) -> Result<Stop, LimitExceeded> {
     while let Some(rule) = rules.get(*at) {
         walk.step()?;
         let when = walk.when(rule, state);
         let truth = match given.truth(&when) {
             Truth::Inexpressible => match walk.inexpressible(rule, state) {
-                Unasked::Applies => Truth::Yes,
-                Unasked::Skipped => Truth::No,
+                UnevaluatedRule::Applies => Truth::Yes,
+                UnevaluatedRule::Skipped => Truth::No,
             },
             truth => truth,
         };
         match truth {
             Truth::No | Truth::Inexpressible => *at += walk.inside(rule),
             Truth::Yes => match walk.apply(rule, state, given)? {
-                Flow::On => {}
-                Flow::Behind => return Ok(Stop::Behind),
+                Flow::Next => {}
+                Flow::SkipRest => return Ok(Stop::Behind),
                 Flow::End => return Ok(Stop::Served),
             },
             Truth::Open(atom) => {
-                if let Both::Is(with) = given.and(&atom) {
+                if let Conjunction::Is(with) = given.and(&atom) {
                     return Ok(Stop::Divided(atom, Box::new(with)));
                 }
             }
@@ -353,7 +358,7 @@ mod tests {
         budget: Budget,
     }
 
-    impl Walk<(Formula, char)> for Letters {
+    impl RuleHandler<(Formula, char)> for Letters {
         type State = String;
 
         fn when(&mut self, rule: &(Formula, char), _state: &String) -> Formula {
@@ -368,29 +373,29 @@ mod tests {
             &mut self,
             (_, rule): &(Formula, char),
             state: &mut String,
-            given: &Given,
-        ) -> Result<Flow, TooMany> {
+            given: &KnownRequests,
+        ) -> Result<Flow, LimitExceeded> {
             if rule.is_ascii_lowercase() {
                 state.push(*rule);
-                return Ok(Flow::On);
+                return Ok(Flow::Next);
             }
             self.end(format!("{state}{rule}"), given)?;
             Ok(Flow::End)
         }
 
-        fn end(&mut self, state: String, given: &Given) -> Result<(), TooMany> {
+        fn end(&mut self, state: String, given: &KnownRequests) -> Result<(), LimitExceeded> {
             let path = given.condition.path().written();
             let route = format!("{} {state}", path.unwrap_or_default());
             self.routes.push(route);
             Ok(())
         }
 
-        fn inexpressible(&mut self, rule: &(Formula, char), _state: &String) -> Unasked {
+        fn inexpressible(&mut self, rule: &(Formula, char), _state: &String) -> UnevaluatedRule {
             self.lost.push(rule.1);
-            Unasked::Skipped
+            UnevaluatedRule::Skipped
         }
 
-        fn step(&mut self) -> Result<(), TooMany> {
+        fn step(&mut self) -> Result<(), LimitExceeded> {
             self.budget.step()
         }
     }
@@ -401,7 +406,8 @@ mod tests {
 
     fn routes(rules: &[(Formula, char)]) -> Letters {
         let mut letters = Letters::default();
-        walk(rules, Given::default(), String::new(), &mut letters).expect("few steps");
+        walk_rules(rules, KnownRequests::default(), String::new(), &mut letters)
+            .expect("few steps");
         letters
     }
 
@@ -489,7 +495,12 @@ mod tests {
             .map(|at| (Formula::Atom(present(at)), 'e'))
             .collect();
         let mut letters = Letters::default();
-        let outcome = walk(&rules, Given::default(), String::new(), &mut letters);
-        assert_eq!(outcome, Err(TooMany));
+        let outcome = walk_rules(
+            &rules,
+            KnownRequests::default(),
+            String::new(),
+            &mut letters,
+        );
+        assert_eq!(outcome, Err(LimitExceeded));
     }
 }

@@ -24,7 +24,7 @@ enum Unknown {
 }
 
 /// The same expression for Rust's `regex`.
-pub(crate) fn carried(pattern: &str) -> Result<String, String> {
+pub(crate) fn translate(pattern: &str) -> Result<String, String> {
     let spelt_out = without_look_ahead(pattern);
     parsed(spelt_out.as_deref().unwrap_or(pattern), Unknown::Refused)
 }
@@ -96,7 +96,7 @@ struct Branch {
 }
 
 /// The error for syntax that is not on the list.
-fn unlike(what: &str) -> String {
+fn unsupported(what: &str) -> String {
     format!("{what} of PCRE has no equivalent in regular expressions of Onrush")
 }
 
@@ -146,7 +146,9 @@ impl<'p> Parser<'p> {
             b'{' => match quantifier(self.rest()) {
                 Bounds::Quantifier(length) => self.repeat(1 + length),
                 Bounds::Literal => self.put("\\{"),
-                Bounds::Unclear => Err(unlike("a quantifier without a lower bound or with spaces")),
+                Bounds::Unclear => Err(unsupported(
+                    "a quantifier without a lower bound or with spaces",
+                )),
             },
             byte if byte.is_ascii_graphic() || byte == b' ' => {
                 self.put(char::from(byte).encode_utf8(&mut [0; 4]))
@@ -158,7 +160,7 @@ impl<'p> Parser<'p> {
     /// Writes a part that a quantifier may follow.
     fn put(&mut self, text: &str) -> Result<(), String> {
         if self.branch.is_before && self.takes_line_break(text) {
-            return Err(unlike("a line break after $"));
+            return Err(unsupported("a line break after $"));
         }
         self.out += text;
         self.can_repeat = true;
@@ -170,7 +172,7 @@ impl<'p> Parser<'p> {
     fn edge(&mut self, text: &str) -> Result<(), String> {
         match (text, self.branch.is_before) {
             ("$", _) => self.branch.is_before = true,
-            (_, true) => return Err(unlike("another anchor after $")),
+            (_, true) => return Err(unsupported("another anchor after $")),
             _ => {}
         }
         self.out += text;
@@ -200,13 +202,13 @@ impl<'p> Parser<'p> {
     /// Writes a quantifier of `length` bytes; its first byte is read.
     fn repeat(&mut self, length: usize) -> Result<(), String> {
         if !self.can_repeat {
-            return Err(unlike(
+            return Err(unsupported(
                 "a quantifier after nothing, an anchor or another quantifier",
             ));
         }
         let begin = self.at - 1;
         if self.ends_group && !self.text[begin..].starts_with('?') {
-            return Err(unlike("a repeated $"));
+            return Err(unsupported("a repeated $"));
         }
         self.at = begin + length;
         self.out += &self.text[begin..self.at];
@@ -215,7 +217,7 @@ impl<'p> Parser<'p> {
                 self.at += 1;
                 self.out.push('?');
             }
-            (Some(b'+'), Unknown::Refused) => return Err(unlike("a possessive quantifier")),
+            (Some(b'+'), Unknown::Refused) => return Err(unsupported("a possessive quantifier")),
             // Without possession the expression matches more texts.
             (Some(b'+'), Unknown::Widened) => self.at += 1,
             _ => {}
@@ -229,7 +231,7 @@ impl<'p> Parser<'p> {
         let rest = self.rest();
         let Some(kind) = rest.strip_prefix('?') else {
             if rest.starts_with('*') {
-                return Err(unlike("a verb (*…)"));
+                return Err(unsupported("a verb (*…)"));
             }
             self.groups += 1;
             self.enter("(", 0);
@@ -257,7 +259,7 @@ impl<'p> Parser<'p> {
             return Ok(());
         }
         match self.unknown {
-            Unknown::Refused => Err(unlike("look-around or another group (?…)")),
+            Unknown::Refused => Err(unsupported("look-around or another group (?…)")),
             Unknown::Widened => self.widen_group(),
         }
     }
@@ -288,7 +290,9 @@ impl<'p> Parser<'p> {
         let inside = length.map(|length| &rest[..length]);
         // Parentheses do not count in a quotation and in a comment.
         let length = inside.filter(|inside| !inside.contains("\\Q") && !inside.contains("(?#"));
-        let length = length.map(str::len).ok_or_else(|| unlike("a group (?…)"))?;
+        let length = length
+            .map(str::len)
+            .ok_or_else(|| unsupported("a group (?…)"))?;
         self.at += length + 1;
         self.put("(?:)")
     }

@@ -1,11 +1,11 @@
 //! Turns an expression for one part of a field, such as a list element or a cookie, into an expression for the whole
 //! field.
 
-use crate::expression::pcre::{Letter, Letters};
+use crate::expression::pcre::{PatternToken, PatternTokens};
 
 /// Delimiters of a part.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts<'p> {
+pub(crate) struct ElementDelimiters<'p> {
     /// Never occurs in a part.
     pub(crate) separator: char,
     /// Put before an expression that starts with `^`; other expressions get `before`.
@@ -15,11 +15,11 @@ pub(crate) struct Parts<'p> {
     pub(crate) end: &'p str,
 }
 
-impl Parts<'_> {
+impl ElementDelimiters<'_> {
     /// The expression for the whole field; `pattern` must not start with flags. None if a match could extend over more
     /// than one part.
     pub(crate) fn pattern(self, pattern: &str) -> Option<String> {
-        let choices = choices(pattern);
+        let choices = alternatives(pattern);
         let choices = choices.into_iter().map(|choice| self.choice(choice));
         choices
             .collect::<Option<Vec<String>>>()
@@ -31,9 +31,13 @@ impl Parts<'_> {
             Some(rest) => (self.begin, rest),
             None => (self.before, choice),
         };
-        let mut letters: Vec<Letter<'_>> = Letters::new(rest).collect();
-        let is_end =
-            |letter: &Letter<'_>| matches!(letter, Letter::Outside("$") | Letter::Escaped("\\z"));
+        let mut letters: Vec<PatternToken<'_>> = PatternTokens::new(rest).collect();
+        let is_end = |letter: &PatternToken<'_>| {
+            matches!(
+                letter,
+                PatternToken::Outside("$") | PatternToken::Escaped("\\z")
+            )
+        };
         let end = match letters.pop_if(|letter| is_end(letter)) {
             Some(_) => self.end,
             None => "",
@@ -42,13 +46,13 @@ impl Parts<'_> {
         let mut is_quantifier = false;
         for letter in letters {
             match letter {
-                Letter::Outside("{") => is_quantifier = true,
-                Letter::Outside("}") => is_quantifier = false,
+                PatternToken::Outside("{") => is_quantifier = true,
+                PatternToken::Outside("}") => is_quantifier = false,
                 _ => {}
             }
             if !is_quantifier {
                 part += &self.letter(letter)?;
-            } else if let Letter::Outside(text) = letter {
+            } else if let PatternToken::Outside(text) = letter {
                 part += text;
             }
         }
@@ -56,22 +60,22 @@ impl Parts<'_> {
     }
 
     /// A letter of the expression that does not match the separator.
-    fn letter(self, letter: Letter<'_>) -> Option<String> {
+    fn letter(self, letter: PatternToken<'_>) -> Option<String> {
         let separator = self.separator;
         let text = match letter {
-            Letter::Outside("^" | "$") | Letter::Escaped("\\z") => return None,
-            Letter::Outside(".") => return Some(format!("[^{separator}\\n]")),
-            Letter::Escaped("\\D") => return Some(format!("[^\\d{separator}]")),
-            Letter::Escaped("\\S") => return Some(format!("[^\\s{separator}]")),
-            Letter::Escaped("\\W") => return Some(format!("[^\\w{separator}]")),
-            Letter::Class(text) => match text.strip_prefix("[^") {
+            PatternToken::Outside("^" | "$") | PatternToken::Escaped("\\z") => return None,
+            PatternToken::Outside(".") => return Some(format!("[^{separator}\\n]")),
+            PatternToken::Escaped("\\D") => return Some(format!("[^\\d{separator}]")),
+            PatternToken::Escaped("\\S") => return Some(format!("[^\\s{separator}]")),
+            PatternToken::Escaped("\\W") => return Some(format!("[^\\w{separator}]")),
+            PatternToken::Class(text) => match text.strip_prefix("[^") {
                 Some(inside) => return Some(format!("[^{separator}{inside}")),
                 None => text,
             },
-            Letter::Outside(text) | Letter::Escaped(text) => text,
+            PatternToken::Outside(text) | PatternToken::Escaped(text) => text,
         };
         let is_separator = match letter {
-            Letter::Class(_) => {
+            PatternToken::Class(_) => {
                 let class = regex::bytes::Regex::new(&format!("(?-u){text}"));
                 class
                     .ok()?
@@ -84,20 +88,21 @@ impl Parts<'_> {
 }
 
 /// Alternatives of an expression: its parts between each `|` outside of parentheses.
-pub(crate) fn choices(pattern: &str) -> Vec<&str> {
+pub(crate) fn alternatives(pattern: &str) -> Vec<&str> {
     let mut choices = Vec::new();
     let (mut depth, mut begin, mut at) = (0_usize, 0, 0);
-    for letter in Letters::new(pattern) {
+    for letter in PatternTokens::new(pattern) {
         match letter {
-            Letter::Outside("(") => depth += 1,
-            Letter::Outside(")") => depth = depth.saturating_sub(1),
-            Letter::Outside("|") if depth == 0 => {
+            PatternToken::Outside("(") => depth += 1,
+            PatternToken::Outside(")") => depth = depth.saturating_sub(1),
+            PatternToken::Outside("|") if depth == 0 => {
                 choices.push(&pattern[begin..at]);
                 begin = at + 1;
             }
             _ => {}
         }
-        let (Letter::Outside(text) | Letter::Escaped(text) | Letter::Class(text)) = letter;
+        let (PatternToken::Outside(text) | PatternToken::Escaped(text) | PatternToken::Class(text)) =
+            letter;
         at += text.len();
     }
     choices.push(&pattern[begin..]);
@@ -108,7 +113,7 @@ pub(crate) fn choices(pattern: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    const LIST: Parts<'static> = Parts {
+    const LIST: ElementDelimiters<'static> = ElementDelimiters {
         separator: ',',
         begin: "(?:^|,) *",
         before: "",

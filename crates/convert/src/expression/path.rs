@@ -3,10 +3,12 @@
 use onrush_config::automaton::may_begin_with;
 use onrush_config::value;
 
-use crate::expression::automaton::is_fresh_behind;
-use crate::expression::dialect::carried;
-use crate::expression::parts::choices;
-use crate::expression::pcre::{beginning_otherwise, in_bytes, is_found, literals_of, translated};
+use crate::expression::automaton::matches_independently_after;
+use crate::expression::dialect::translate;
+use crate::expression::parts::alternatives;
+use crate::expression::pcre::{
+    in_bytes, is_found, literals_of, not_starting_with, with_pcre_semantics,
+};
 use crate::limits::PREFIX_MAX;
 
 /// Condition on a path.
@@ -25,7 +27,7 @@ pub(crate) enum Path {
 
 /// Conjunction of two conditions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Both<T> {
+pub(crate) enum Conjunction<T> {
     Is(T),
     /// No request fulfils both.
     Never,
@@ -33,12 +35,12 @@ pub(crate) enum Both<T> {
     Inexpressible,
 }
 
-impl<T> Both<T> {
-    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Both<U> {
+impl<T> Conjunction<T> {
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Conjunction<U> {
         match self {
-            Both::Is(both) => Both::Is(change(both)),
-            Both::Never => Both::Never,
-            Both::Inexpressible => Both::Inexpressible,
+            Conjunction::Is(both) => Conjunction::Is(change(both)),
+            Conjunction::Never => Conjunction::Never,
+            Conjunction::Inexpressible => Conjunction::Inexpressible,
         }
     }
 }
@@ -53,8 +55,8 @@ impl Path {
     }
 
     /// Parses an expression in the syntax of PCRE. Fails for look-around and back-references, for instance.
-    pub(crate) fn carried(pattern: &str) -> Result<Path, String> {
-        Path::pattern(&carried(pattern)?)
+    pub(crate) fn from_pcre(pattern: &str) -> Result<Path, String> {
+        Path::pattern(&translate(pattern)?)
     }
 
     /// The same condition, with an expression that matches bytes.
@@ -67,10 +69,10 @@ impl Path {
     }
 
     /// The same condition, with its expression translated from PCRE. Literals stay as they are.
-    pub(crate) fn of_pcre(self) -> Path {
+    pub(crate) fn with_pcre_semantics(self) -> Path {
         match self {
-            Path::Pattern(pattern) => Path::Pattern(translated(&pattern)),
-            Path::Within(prefix, pattern) => Path::Within(prefix, translated(&pattern)),
+            Path::Pattern(pattern) => Path::Pattern(with_pcre_semantics(&pattern)),
+            Path::Within(prefix, pattern) => Path::Within(prefix, with_pcre_semantics(&pattern)),
             other => other,
         }
     }
@@ -116,7 +118,7 @@ impl Path {
     /// An expression for the value of `not`: paths that do not start with the prefix of [`Path::Within`].
     pub(crate) fn except(&self) -> Option<String> {
         match self {
-            Path::Within(prefix, _) => Some(format!("~(?s-u)^{}", beginning_otherwise(prefix))),
+            Path::Within(prefix, _) => Some(format!("~(?s-u)^{}", not_starting_with(prefix))),
             _ => None,
         }
     }
@@ -148,26 +150,26 @@ impl Path {
         }
     }
 
-    pub(crate) fn and(&self, other: &Path) -> Both<Path> {
+    pub(crate) fn and(&self, other: &Path) -> Conjunction<Path> {
         match (self, other) {
-            (one, other) if one == other => Both::Is(one.clone()),
-            (Path::Any, path) | (path, Path::Any) => Both::Is(path.clone()),
+            (one, other) if one == other => Conjunction::Is(one.clone()),
+            (Path::Any, path) | (path, Path::Any) => Conjunction::Is(path.clone()),
             (Path::Exact(path), test) | (test, Path::Exact(path)) => match test.holds(path) {
-                true => Both::Is(Path::Exact(path.clone())),
-                false => Both::Never,
+                true => Conjunction::Is(Path::Exact(path.clone())),
+                false => Conjunction::Never,
             },
             (within @ Path::Within(prefix, pattern), test)
             | (test, within @ Path::Within(prefix, pattern)) => match test {
                 Path::Prefix(longer) if longer.starts_with(prefix.as_str()) => {
-                    beneath(longer, &Path::Pattern(pattern.clone()))
+                    with_prefix(longer, &Path::Pattern(pattern.clone()))
                 }
                 Path::Prefix(shorter) if prefix.starts_with(shorter.as_str()) => {
-                    Both::Is(within.clone())
+                    Conjunction::Is(within.clone())
                 }
-                Path::Prefix(_) => Both::Never,
-                Path::Within(..) => Both::Inexpressible,
-                other if other.as_pattern() == *pattern => Both::Is(within.clone()),
-                _ => Both::Inexpressible,
+                Path::Prefix(_) => Conjunction::Never,
+                Path::Within(..) => Conjunction::Inexpressible,
+                other if other.as_pattern() == *pattern => Conjunction::Is(within.clone()),
+                _ => Conjunction::Inexpressible,
             },
             (Path::Prefix(one), Path::Prefix(other)) => {
                 let (short, long) = match one.len() < other.len() {
@@ -175,28 +177,30 @@ impl Path {
                     false => (other, one),
                 };
                 match long.starts_with(short.as_str()) {
-                    true => Both::Is(Path::Prefix(long.clone())),
-                    false => Both::Never,
+                    true => Conjunction::Is(Path::Prefix(long.clone())),
+                    false => Conjunction::Never,
                 }
             }
             (Path::Prefix(root), test) | (test, Path::Prefix(root)) if root == "/" => {
-                Both::Is(test.clone())
+                Conjunction::Is(test.clone())
             }
-            (Path::Prefix(prefix), test) | (test, Path::Prefix(prefix)) => beneath(prefix, test),
-            _ => Both::Inexpressible,
+            (Path::Prefix(prefix), test) | (test, Path::Prefix(prefix)) => {
+                with_prefix(prefix, test)
+            }
+            _ => Conjunction::Inexpressible,
         }
     }
 }
 
 /// The conjunction of `test` and `prefix`.
-fn beneath(prefix: &str, test: &Path) -> Both<Path> {
+fn with_prefix(prefix: &str, test: &Path) -> Conjunction<Path> {
     let pattern = test.as_pattern();
     let (flags, bare) = match pattern.strip_prefix("(?i)") {
         Some(bare) => ("i", bare),
         None => ("", pattern.as_str()),
     };
-    if !may_begin_with(&translated(&pattern), prefix) {
-        return Both::Never;
+    if !may_begin_with(&with_pcre_semantics(&pattern), prefix) {
+        return Conjunction::Never;
     }
     if flags.is_empty()
         && let Some(literals) = bare.strip_prefix('^').and_then(literals_of)
@@ -208,25 +212,25 @@ fn beneath(prefix: &str, test: &Path) -> Both<Path> {
         return anchored_beneath(prefix, flags, bare).unwrap_or_else(|| within(prefix, &pattern));
     }
     if is_found_in(prefix, flags, bare) {
-        return Both::Is(Path::Prefix(prefix.to_owned()));
+        return Conjunction::Is(Path::Prefix(prefix.to_owned()));
     }
-    if !is_fresh_behind(&in_bytes(&pattern), prefix) {
+    if !matches_independently_after(&in_bytes(&pattern), prefix) {
         return within(prefix, &pattern);
     }
     // Paths may contain bytes that are not UTF-8, and line breaks.
     let escaped = regex::escape(prefix);
     match Path::pattern(&format!("^{escaped}(?s-u:.*)(?{flags}:{bare})")) {
-        Ok(path) => Both::Is(path),
-        Err(_) => Both::Inexpressible,
+        Ok(path) => Conjunction::Is(path),
+        Err(_) => Conjunction::Inexpressible,
     }
 }
 
 /// The conjunction of a prefix and an anchored expression whose literal start includes the prefix. None if that cannot
 /// be seen from the literal start.
-fn anchored_beneath(prefix: &str, flags: &str, bare: &str) -> Option<Both<Path>> {
+fn anchored_beneath(prefix: &str, flags: &str, bare: &str) -> Option<Conjunction<Path>> {
     let rest = bare.strip_prefix('^')?;
     let literal = leading_literal(rest);
-    if choices(bare).len() > 1 || literal.len() < prefix.len() {
+    if alternatives(bare).len() > 1 || literal.len() < prefix.len() {
         return None;
     }
     let behind = behind_literal(rest, prefix.chars().count())?;
@@ -234,36 +238,36 @@ fn anchored_beneath(prefix: &str, flags: &str, bare: &str) -> Option<Both<Path>>
         true => bare.to_owned(),
         false => format!("^{}(?i:{behind})", regex::escape(prefix)),
     };
-    Path::pattern(&combined).ok().map(Both::Is)
+    Path::pattern(&combined).ok().map(Conjunction::Is)
 }
 
 /// Both conditions as [`Path::Within`].
-fn within(prefix: &str, pattern: &str) -> Both<Path> {
+fn within(prefix: &str, pattern: &str) -> Conjunction<Path> {
     let within = Path::Within(prefix.to_owned(), pattern.to_owned());
     match prefix.len() <= PREFIX_MAX && prefix.is_ascii() {
-        true => Both::Is(within),
-        false => Both::Inexpressible,
+        true => Conjunction::Is(within),
+        false => Conjunction::Inexpressible,
     }
 }
 
 /// The conjunction of `prefix` with an expression for paths that start with one of the literals.
-fn of_literals(prefix: &str, literals: Vec<Vec<char>>) -> Both<Path> {
+fn of_literals(prefix: &str, literals: Vec<Vec<char>>) -> Conjunction<Path> {
     let literals = literals.into_iter().map(String::from_iter);
     let mut longer: Vec<String> = Vec::new();
     for literal in literals {
         if prefix.starts_with(&literal) {
-            return Both::Is(Path::Prefix(prefix.to_owned()));
+            return Conjunction::Is(Path::Prefix(prefix.to_owned()));
         }
         if literal.starts_with(prefix) {
             longer.push(literal);
         }
     }
     match &longer[..] {
-        [] => Both::Never,
-        [one] => Both::Is(Path::Prefix(one.clone())),
+        [] => Conjunction::Never,
+        [one] => Conjunction::Is(Path::Prefix(one.clone())),
         several => {
             let ways: Vec<String> = several.iter().map(|way| regex::escape(way)).collect();
-            Both::Is(Path::Pattern(format!("^(?:{})", ways.join("|"))))
+            Conjunction::Is(Path::Pattern(format!("^(?:{})", ways.join("|"))))
         }
     }
 }
@@ -317,59 +321,71 @@ mod tests {
         let pattern = |text: &str| Path::Pattern(text.to_owned());
         let suffix = Path::Suffix(".php".to_owned());
         for (one, other, expected) in [
-            (prefix("/a"), prefix("/a/b"), Both::Is(prefix("/a/b"))),
-            (prefix("/a"), prefix("/b"), Both::Never),
-            (exact("/a.php"), suffix.clone(), Both::Is(exact("/a.php"))),
-            (exact("/a"), suffix.clone(), Both::Never),
-            (Path::Any, exact("/a"), Both::Is(exact("/a"))),
+            (
+                prefix("/a"),
+                prefix("/a/b"),
+                Conjunction::Is(prefix("/a/b")),
+            ),
+            (prefix("/a"), prefix("/b"), Conjunction::Never),
+            (
+                exact("/a.php"),
+                suffix.clone(),
+                Conjunction::Is(exact("/a.php")),
+            ),
+            (exact("/a"), suffix.clone(), Conjunction::Never),
+            (Path::Any, exact("/a"), Conjunction::Is(exact("/a"))),
             (
                 prefix("/a/"),
                 suffix.clone(),
-                Both::Is(pattern("^/a/(?s-u:.*)(?:\\.php\\z)")),
+                Conjunction::Is(pattern("^/a/(?s-u:.*)(?:\\.php\\z)")),
             ),
             (
                 prefix("/sub"),
                 pattern("b$"),
-                Both::Is(Path::Within("/sub".to_owned(), "b$".to_owned())),
+                Conjunction::Is(Path::Within("/sub".to_owned(), "b$".to_owned())),
             ),
             (
                 prefix("/a"),
                 pattern("(?i)^/A/b"),
-                Both::Is(pattern("^/a(?i:/b)")),
+                Conjunction::Is(pattern("^/a(?i:/b)")),
             ),
             (
                 prefix("/a/"),
                 pattern("^/a/[0-9]"),
-                Both::Is(pattern("^/a/[0-9]")),
+                Conjunction::Is(pattern("^/a/[0-9]")),
             ),
-            (prefix("/a/"), pattern("^/b/[0-9]"), Both::Never),
-            (prefix("/c"), pattern("^/(a|c)/"), Both::Is(prefix("/c/"))),
+            (prefix("/a/"), pattern("^/b/[0-9]"), Conjunction::Never),
+            (
+                prefix("/c"),
+                pattern("^/(a|c)/"),
+                Conjunction::Is(prefix("/c/")),
+            ),
             (
                 prefix("/c/d"),
                 pattern("^/(a|c)/"),
-                Both::Is(prefix("/c/d")),
+                Conjunction::Is(prefix("/c/d")),
             ),
-            (prefix("/x"), pattern("^/(a|c)/"), Both::Never),
+            (prefix("/x"), pattern("^/(a|c)/"), Conjunction::Never),
             (
                 prefix("/c"),
                 pattern("^/c(a|b)"),
-                Both::Is(pattern("^(?:/ca|/cb)")),
+                Conjunction::Is(pattern("^(?:/ca|/cb)")),
             ),
-            (prefix("/x"), pattern("^/a|^/b$"), Both::Never),
+            (prefix("/x"), pattern("^/a|^/b$"), Conjunction::Never),
             (
                 prefix("/a/"),
                 pattern("^/a?"),
-                Both::Is(Path::Within("/a/".to_owned(), "^/a?".to_owned())),
+                Conjunction::Is(Path::Within("/a/".to_owned(), "^/a?".to_owned())),
             ),
             (
                 prefix("/c/x.php"),
                 pattern("(?i)\\.(php|sql)$"),
-                Both::Is(Path::Within(
+                Conjunction::Is(Path::Within(
                     "/c/x.php".to_owned(),
                     "(?i)\\.(php|sql)$".to_owned(),
                 )),
             ),
-            (pattern("x"), pattern("y"), Both::Inexpressible),
+            (pattern("x"), pattern("y"), Conjunction::Inexpressible),
         ] {
             assert_eq!(one.and(&other), expected, "{one:?} and {other:?}");
             assert_eq!(other.and(&one), expected, "{other:?} and {one:?}");
@@ -378,7 +394,7 @@ mod tests {
 
     #[test]
     fn expressions_that_need_more_than_linear_time_are_refused() {
-        let refused = Path::carried("^/(?=x)").expect_err("look-ahead");
+        let refused = Path::from_pcre("^/(?=x)").expect_err("look-ahead");
         assert!(refused.contains("look-around"), "{refused}");
     }
 }

@@ -4,19 +4,19 @@ use crate::expression::condition::Path;
 
 /// An expression that is equivalent to a prefix or an exact path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Simple {
+pub(crate) struct PrefixPattern {
     pub(crate) path: Path,
     /// Start of the value of `$1`; the rest of the path after the prefix follows. None without a group.
     pub(crate) captured: Option<String>,
 }
 
 /// Parses an expression; none if it is not that simple.
-pub(crate) fn simple(pattern: &str) -> Option<Simple> {
+pub(crate) fn prefix_pattern(pattern: &str) -> Option<PrefixPattern> {
     if matches!(
         pattern,
         "^" | "/" | "^/" | ".*" | "^.*$" | "^.*" | "^/.*" | "^/.*$"
     ) {
-        return Some(Simple {
+        return Some(PrefixPattern {
             path: Path::Prefix("/".to_owned()),
             captured: None,
         });
@@ -25,7 +25,7 @@ pub(crate) fn simple(pattern: &str) -> Option<Simple> {
         pattern,
         "^(.*)$" | "^(.*)" | "(.*)" | "(.*)$" | "^(.+)$" | "^(/.*)$" | "^(/.*)"
     ) {
-        return Some(Simple {
+        return Some(PrefixPattern {
             path: Path::Prefix("/".to_owned()),
             captured: Some("/".to_owned()),
         });
@@ -53,14 +53,14 @@ pub(crate) fn simple(pattern: &str) -> Option<Simple> {
         return None;
     }
     let prefix = |path: String, captured: Option<&str>| {
-        Some(Simple {
+        Some(PrefixPattern {
             path: Path::Prefix(path),
             captured: captured.map(str::to_owned),
         })
     };
     match rest {
         "" | ".*" | ".*$" => prefix(literal, None),
-        "$" => Some(Simple {
+        "$" => Some(PrefixPattern {
             path: Path::Exact(literal),
             captured: None,
         }),
@@ -89,7 +89,7 @@ mod tests {
             ("^/a\\d", None),
             ("(?i)^/a", None),
         ] {
-            let found = simple(pattern).map(|simple| (simple.path, simple.captured));
+            let found = prefix_pattern(pattern).map(|simple| (simple.path, simple.captured));
             let expected = expected.map(|(path, captured)| (path, captured.map(str::to_owned)));
             assert_eq!(found, expected, "{pattern}");
         }

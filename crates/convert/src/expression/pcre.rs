@@ -7,7 +7,7 @@
 const LITERALS_MAX: usize = 64;
 
 /// The expression with the meaning of PCRE: it matches bytes, and `$` also matches before a final line break.
-pub(crate) fn translated(pattern: &str) -> String {
+pub(crate) fn with_pcre_semantics(pattern: &str) -> String {
     in_bytes(&with_last_line_break(pattern))
 }
 
@@ -30,16 +30,18 @@ pub(crate) fn of_caseless_host(pattern: &str) -> String {
 /// Replaces the anchors in `ends` by `end`.
 fn with_end(pattern: &str, ends: &[&str], end: &str) -> String {
     let mut out = String::new();
-    let mut letters = Letters::new(pattern);
+    let mut letters = PatternTokens::new(pattern);
     while let Some(letter) = letters.next() {
         match letter {
-            Letter::Outside(text) | Letter::Escaped(text) if ends.contains(&text) => {
+            PatternToken::Outside(text) | PatternToken::Escaped(text) if ends.contains(&text) => {
                 match letters.rest().starts_with(['*', '+', '?', '{']) {
                     true => out += &format!("(?:{end})"),
                     false => out += end,
                 }
             }
-            Letter::Outside(text) | Letter::Escaped(text) | Letter::Class(text) => out += text,
+            PatternToken::Outside(text)
+            | PatternToken::Escaped(text)
+            | PatternToken::Class(text) => out += text,
         }
     }
     out
@@ -58,12 +60,14 @@ pub(crate) fn in_bytes(pattern: &str) -> String {
         return pattern.to_owned();
     }
     let mut out = format!("(?{flags}-u)");
-    for letter in Letters::new(bare) {
+    for letter in PatternTokens::new(bare) {
         match letter {
-            Letter::Outside(text) if !text.is_ascii() => {
+            PatternToken::Outside(text) if !text.is_ascii() => {
                 out.extend(text.bytes().map(|byte| format!("\\x{byte:02X}")));
             }
-            Letter::Outside(text) | Letter::Escaped(text) | Letter::Class(text) => out += text,
+            PatternToken::Outside(text)
+            | PatternToken::Escaped(text)
+            | PatternToken::Class(text) => out += text,
         }
     }
     out
@@ -95,16 +99,16 @@ fn depends_on_bytes(flags: &str, bare: &str) -> bool {
     };
     !flags.is_empty()
         || groups.any(ignores_case)
-        || Letters::new(&bare).any(|letter| match letter {
-            Letter::Outside(text) => text == ".",
-            Letter::Escaped(text) => is_wide(text),
-            Letter::Class(text) => text.starts_with("[^") || text.contains('\\'),
+        || PatternTokens::new(&bare).any(|letter| match letter {
+            PatternToken::Outside(text) => text == ".",
+            PatternToken::Escaped(text) => is_wide(text),
+            PatternToken::Class(text) => text.starts_with("[^") || text.contains('\\'),
         })
 }
 
 /// The text that may follow a look-ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Behind {
+enum AfterLookAhead {
     Anything,
     /// The rest of the last line.
     LastLine,
@@ -116,9 +120,9 @@ pub(crate) fn without_look_ahead(pattern: &str) -> Option<String> {
     if pattern.contains("\\Q") || pattern.contains("(?#") {
         return None;
     }
-    let mut letters = Letters::new(pattern);
-    let is_begin = |letter: Letter<'_>, letters: &Letters<'_>| {
-        letter == Letter::Outside("(") && letters.rest().starts_with("?!")
+    let mut letters = PatternTokens::new(pattern);
+    let is_begin = |letter: PatternToken<'_>, letters: &PatternTokens<'_>| {
+        letter == PatternToken::Outside("(") && letters.rest().starts_with("?!")
     };
     while let Some(letter) = letters.next() {
         if is_begin(letter, &letters) {
@@ -131,20 +135,20 @@ pub(crate) fn without_look_ahead(pattern: &str) -> Option<String> {
     let rest = &behind[length + 1..];
     let literals = literals_of(&behind[..length])?;
     let literals: Vec<&[char]> = literals.iter().map(Vec::as_slice).collect();
-    let literals = no_beginning(&literals, behind_look_ahead(rest)?);
+    let literals = starting_with_none(&literals, after_look_ahead(rest)?);
     Some(format!("{before}{literals}{rest}"))
 }
 
 /// The text that the rest of an expression accepts after a look-ahead; none if it is neither any text nor any line.
-fn behind_look_ahead(rest: &str) -> Option<Behind> {
+fn after_look_ahead(rest: &str) -> Option<AfterLookAhead> {
     let rest = rest.trim_start_matches(')');
     let (rest, has_line) = match rest.strip_prefix(".*") {
         Some(rest) => (rest.trim_start_matches(')'), true),
         None => (rest, false),
     };
     match rest {
-        "" => Some(Behind::Anything),
-        "$" if has_line => Some(Behind::LastLine),
+        "" => Some(AfterLookAhead::Anything),
+        "$" if has_line => Some(AfterLookAhead::LastLine),
         _ => None,
     }
 }
@@ -153,14 +157,15 @@ fn behind_look_ahead(rest: &str) -> Option<Behind> {
 pub(crate) fn group_length(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     let mut length = 0;
-    for letter in Letters::new(text) {
+    for letter in PatternTokens::new(text) {
         match letter {
-            Letter::Outside("(") => depth += 1,
-            Letter::Outside(")") if depth == 0 => return Some(length),
-            Letter::Outside(")") => depth -= 1,
+            PatternToken::Outside("(") => depth += 1,
+            PatternToken::Outside(")") if depth == 0 => return Some(length),
+            PatternToken::Outside(")") => depth -= 1,
             _ => {}
         }
-        let (Letter::Outside(text) | Letter::Escaped(text) | Letter::Class(text)) = letter;
+        let (PatternToken::Outside(text) | PatternToken::Escaped(text) | PatternToken::Class(text)) =
+            letter;
         length += text.len();
     }
     None
@@ -170,26 +175,27 @@ pub(crate) fn group_length(text: &str) -> Option<usize> {
 pub(crate) fn literals_of(pattern: &str) -> Option<Vec<Vec<char>>> {
     let mut all = Vec::new();
     let mut current: Vec<Vec<char>> = vec![Vec::new()];
-    let mut letters = Letters::new(pattern);
+    let mut letters = PatternTokens::new(pattern);
     while let Some(letter) = letters.next() {
         let more: Vec<Vec<char>> = match letter {
-            Letter::Outside("|") => {
+            PatternToken::Outside("|") => {
                 all.append(&mut current);
                 current.push(Vec::new());
                 continue;
             }
-            Letter::Outside("(") => {
+            PatternToken::Outside("(") => {
                 let rest = letters.rest();
                 let length = group_length(rest)?;
                 let inside = &rest[..length];
-                letters = Letters::new(&rest[length + 1..]);
+                letters = PatternTokens::new(&rest[length + 1..]);
                 literals_of(inside.strip_prefix("?:").unwrap_or(inside))?
             }
-            Letter::Outside("." | "*" | "+" | "?" | "{" | "^" | "$" | ")") | Letter::Class(_) => {
+            PatternToken::Outside("." | "*" | "+" | "?" | "{" | "^" | "$" | ")")
+            | PatternToken::Class(_) => {
                 return None;
             }
-            Letter::Outside(text) => vec![text.chars().collect()],
-            Letter::Escaped(text) => {
+            PatternToken::Outside(text) => vec![text.chars().collect()],
+            PatternToken::Escaped(text) => {
                 let letter = text.chars().nth(1)?;
                 (!letter.is_ascii_alphanumeric()).then(|| vec![vec![letter]])?
             }
@@ -209,13 +215,13 @@ pub(crate) fn literals_of(pattern: &str) -> Option<Vec<Vec<char>>> {
 }
 
 /// An expression for the start of every text that does not start with this one.
-pub(crate) fn beginning_otherwise(text: &str) -> String {
+pub(crate) fn not_starting_with(text: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
-    no_beginning(&[&letters], Behind::Anything)
+    starting_with_none(&[&letters], AfterLookAhead::Anything)
 }
 
 /// An expression for the start of every text that starts with none of these.
-fn no_beginning(literals: &[&[char]], rest: Behind) -> String {
+fn starting_with_none(literals: &[&[char]], rest: AfterLookAhead) -> String {
     let mut firsts: Vec<char> = literals.iter().map(|literal| literal[0]).collect();
     firsts.sort_unstable();
     firsts.dedup();
@@ -224,8 +230,8 @@ fn no_beginning(literals: &[&[char]], rest: Behind) -> String {
         .map(|first| regex::escape(&first.to_string()))
         .collect();
     let mut ways = match rest {
-        Behind::Anything => vec!["\\z".to_owned(), format!("[^{class}]")],
-        Behind::LastLine => vec!["$".to_owned(), format!("[^{class}\\n]")],
+        AfterLookAhead::Anything => vec!["\\z".to_owned(), format!("[^{class}]")],
+        AfterLookAhead::LastLine => vec!["$".to_owned(), format!("[^{class}\\n]")],
     };
     for first in firsts {
         let behind = literals.iter().filter(|literal| literal[0] == first);
@@ -234,7 +240,7 @@ fn no_beginning(literals: &[&[char]], rest: Behind) -> String {
             ways.push(format!(
                 "{}{}",
                 regex::escape(&first.to_string()),
-                no_beginning(&behind, rest)
+                starting_with_none(&behind, rest)
             ));
         }
     }
@@ -242,12 +248,12 @@ fn no_beginning(literals: &[&[char]], rest: Behind) -> String {
 }
 
 /// Iterator over the letters, escapes and classes of an expression.
-pub(crate) struct Letters<'p> {
+pub(crate) struct PatternTokens<'p> {
     rest: &'p str,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Letter<'p> {
+pub(crate) enum PatternToken<'p> {
     /// A character outside of escapes and classes.
     Outside(&'p str),
     /// A backslash and the character after it.
@@ -256,9 +262,9 @@ pub(crate) enum Letter<'p> {
     Class(&'p str),
 }
 
-impl<'p> Letters<'p> {
-    pub(crate) fn new(pattern: &'p str) -> Letters<'p> {
-        Letters { rest: pattern }
+impl<'p> PatternTokens<'p> {
+    pub(crate) fn new(pattern: &'p str) -> PatternTokens<'p> {
+        PatternTokens { rest: pattern }
     }
 
     fn rest(&self) -> &'p str {
@@ -266,10 +272,10 @@ impl<'p> Letters<'p> {
     }
 }
 
-impl<'p> Iterator for Letters<'p> {
-    type Item = Letter<'p>;
+impl<'p> Iterator for PatternTokens<'p> {
+    type Item = PatternToken<'p>;
 
-    fn next(&mut self) -> Option<Letter<'p>> {
+    fn next(&mut self) -> Option<PatternToken<'p>> {
         let first = self.rest.chars().next()?;
         let second = self.rest[first.len_utf8()..]
             .chars()
@@ -283,9 +289,9 @@ impl<'p> Iterator for Letters<'p> {
         let (text, rest) = self.rest.split_at(length);
         self.rest = rest;
         Some(match first {
-            '\\' => Letter::Escaped(text),
-            '[' => Letter::Class(text),
-            _ => Letter::Outside(text),
+            '\\' => PatternToken::Escaped(text),
+            '[' => PatternToken::Class(text),
+            _ => PatternToken::Outside(text),
         })
     }
 }
@@ -347,15 +353,15 @@ mod tests {
             (r"^/a/(?s-u:.*)(?:b$)", r"^/a/(?s-u:.*)(?:b\n?$)"),
             ("^/ü.$", r"(?-u)^/\xC3\xBC.\n?$"),
         ] {
-            let written = translated(pattern);
+            let written = with_pcre_semantics(pattern);
             assert_eq!(written, expected);
             is_in(&written, b"");
         }
-        assert!(is_in(&translated(r"\.php$"), b"/x.php\n"));
-        assert!(!is_in(&translated(r"\.php$"), b"/x.php\n\n"));
-        assert!(is_in(&translated(r"^/.$"), b"/\xff"));
-        assert!(!is_in(&translated(r"^/.$"), b"/\n"));
-        assert!(!is_in(&translated(r"^/\d$"), "/٣".as_bytes()));
+        assert!(is_in(&with_pcre_semantics(r"\.php$"), b"/x.php\n"));
+        assert!(!is_in(&with_pcre_semantics(r"\.php$"), b"/x.php\n\n"));
+        assert!(is_in(&with_pcre_semantics(r"^/.$"), b"/\xff"));
+        assert!(!is_in(&with_pcre_semantics(r"^/.$"), b"/\n"));
+        assert!(!is_in(&with_pcre_semantics(r"^/\d$"), "/٣".as_bytes()));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Conditions after `if` and `unless`: named and anonymous ACLs with "and", "or" and "not".
 
 use super::proxy::Proxy;
-use super::raw::Effect;
+use super::raw_path::Effect;
 use super::sample;
 use super::state::State;
 use super::userlist::Userlist;
-use super::work::Work;
+use super::work::Context;
 use crate::expression::condition::{Atom, Scheme};
 use crate::expression::decide::Formula;
 use crate::source::directive::Directive;
@@ -18,7 +18,7 @@ pub(super) enum Passwords {
     /// The client has sent a valid password.
     Given,
     /// A password counts as sent if an earlier rule has required it.
-    AsAsked,
+    IfRequired,
 }
 
 /// The message that a rule handles.
@@ -41,7 +41,7 @@ pub(super) struct View<'s> {
 
 /// The condition of a line; always true if it has none.
 pub(super) fn condition(
-    work: &mut Work<'_, '_>,
+    work: &mut Context<'_, '_>,
     proxy: &Proxy<'_>,
     line: &Directive,
     view: View<'_>,
@@ -73,7 +73,7 @@ pub(super) fn condition(
 }
 
 struct Reader<'r, 'f, 'a> {
-    work: &'r mut Work<'f, 'a>,
+    work: &'r mut Context<'f, 'a>,
     proxy: &'r Proxy<'r>,
     line: &'r Directive,
     view: View<'r>,
@@ -175,10 +175,10 @@ impl Reader<'_, '_, '_> {
         match self.view.passwords {
             Passwords::NotGiven => Formula::never(),
             Passwords::Given => Formula::always(),
-            Passwords::AsAsked if authorized.as_ref().is_some_and(|one| one.is_within(list)) => {
+            Passwords::IfRequired if authorized.as_ref().is_some_and(|one| one.is_within(list)) => {
                 Formula::always()
             }
-            Passwords::AsAsked => {
+            Passwords::IfRequired => {
                 let why = "Onrush has no condition on passwords";
                 Formula::Unknown(why.to_owned())
             }

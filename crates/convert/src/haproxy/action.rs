@@ -1,20 +1,20 @@
 //! Actions of rules: `deny`, `return`, `redirect`, `set-header` and others.
 
-use super::changed::{FieldChange, Names, Part, PathNow};
 use super::fields::{edit_request, edit_response, named};
 use super::format::{Side, difference, template};
-use super::moved::{Move, is_unanchored, moved};
 use super::passwords::auth;
+use super::path_rewrite::{PathRewrite, is_unanchored, path_rewrite};
 use super::proxy::words;
+use super::request_changes::{FieldChange, Names, Part, PathState};
 use super::state::State;
 use super::userlist::Userlist;
-use super::work::Work;
+use super::work::Context;
 use crate::settings::route::{Response, is_changeable};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
 #[derive(Clone, Debug)]
-pub(super) enum Done {
+pub(super) enum RuleResult {
     On,
     /// No further `http-request` rule of this proxy is evaluated.
     Allowed,
@@ -22,7 +22,7 @@ pub(super) enum Done {
 }
 
 /// Whether a line sets a forwarding header as Onrush does by itself.
-pub(super) fn says_client(line: &Directive) -> bool {
+pub(super) fn sets_forwarded_field(line: &Directive) -> bool {
     let words: Vec<&str> = line.words[1..].iter().map(String::as_str).collect();
     let [action, name, value, condition @ ..] = &words[..] else {
         return false;
@@ -49,7 +49,7 @@ pub(super) fn says_client(line: &Directive) -> bool {
 }
 
 /// Records the field of such a line for later conditions.
-pub(super) fn say_client(line: &Directive, state: &mut State) {
+pub(super) fn record_forwarded_field(line: &Directive, state: &mut State) {
     let value = match (
         line.argument(1).to_ascii_lowercase().as_str(),
         line.argument(3),
@@ -66,31 +66,31 @@ pub(super) fn say_client(line: &Directive, state: &mut State) {
 
 /// Applies an `http-request` rule.
 pub(super) fn request<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
     proxy: &str,
     userlists: &[Userlist],
     state: &mut State,
-) -> Done {
+) -> RuleResult {
     match line.argument(0) {
         "allow" => {
             work.notes.carried(line);
-            Done::Allowed
+            RuleResult::Allowed
         }
-        "deny" | "reject" | "tarpit" | "silent-drop" => Done::Served(denied(work, line)),
-        "return" => Done::Served(returned(work, line)),
-        "redirect" => Done::Served(redirect(work, line, 2, proxy, state)),
+        "deny" | "reject" | "tarpit" | "silent-drop" => RuleResult::Served(denied(work, line)),
+        "return" => RuleResult::Served(returned(work, line)),
+        "redirect" => RuleResult::Served(redirect(work, line, 2, proxy, state)),
         "auth" => {
             auth(work, line, userlists, state);
-            Done::On
+            RuleResult::On
         }
         "set-header" | "add-header" | "del-header" => {
             edit_request(work, line, proxy, state);
-            Done::On
+            RuleResult::On
         }
         "replace-path" | "replace-pathq" | "replace-uri" | "set-path" | "set-pathq" => {
             move_path(work, line, state);
-            Done::On
+            RuleResult::On
         }
         "capture"
         | "set-log-level"
@@ -105,56 +105,56 @@ pub(super) fn request<'a>(
         | "disable-l7-retry" => {
             let why = "responses do not differ: it only concerns logs, packet marks, priorities or retries";
             work.notes.without_effect(line, why);
-            Done::On
+            RuleResult::On
         }
         "set-var" | "set-var-fmt" | "unset-var" => {
             work.notes.without_effect(
                 line,
                 "variables have no equivalent; rules that use them have notes of their own",
             );
-            Done::On
+            RuleResult::On
         }
         "normalize-uri" => {
             let how = "paths are always normalized for comparison; servers receive them as the client sent them";
             work.notes.approximated(line, how);
-            Done::On
+            RuleResult::On
         }
         "use-service" => {
             let why = "Onrush has no equivalent; the response is 501";
             work.notes.left_out(line, why);
-            Done::Served(Response::status(501))
+            RuleResult::Served(Response::status(501))
         }
         action if action.starts_with("track-sc") || action.starts_with("sc-") => {
             let why = "Onrush has no stick tables; rate_limit limits requests per client address";
             work.notes.left_out(line, why);
-            Done::On
+            RuleResult::On
         }
-        action => foreign(work, line, action, state),
+        action => note_unknown_action(work, line, action, state),
     }
 }
 
 /// Notes an action that Onrush does not have.
-fn foreign<'a>(
-    work: &mut Work<'_, 'a>,
+fn note_unknown_action<'a>(
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
     action: &str,
     state: &mut State,
-) -> Done {
+) -> RuleResult {
     if action.starts_with("lua.") && work.guards == Guards::Closed {
         let why = "Onrush does not run Lua, and the script may refuse requests; the response is 501 (--open-guards lets requests pass)";
         work.notes.left_out(line, why);
-        return Done::Served(Response::status(501));
+        return RuleResult::Served(Response::status(501));
     }
     work.notes
         .left_out(line, format!("Onrush has no equivalent for {action}"));
-    blur(line, state);
-    Done::On
+    mark_unknown(line, state);
+    RuleResult::On
 }
 
-fn move_path<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State) {
-    match moved(line) {
-        Ok(Some(Move::Prefix { from, to })) => state.changed.move_path(&from, &to),
-        Ok(Some(Move::Whole(_, path))) => state.changed.path = PathNow::Constant(path),
+fn move_path<'a>(work: &mut Context<'_, 'a>, line: &'a Directive, state: &mut State) {
+    match path_rewrite(line) {
+        Ok(Some(PathRewrite::Prefix { from, to })) => state.changed.move_path(&from, &to),
+        Ok(Some(PathRewrite::Whole(_, path))) => state.changed.path = PathState::Constant(path),
         Ok(None) | Err(_) => return,
     }
     work.notes.carried(line);
@@ -165,7 +165,7 @@ fn move_path<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State
 }
 
 /// Marks the parts of a request that a rule may have changed as unknown.
-pub(super) fn blur(line: &Directive, state: &mut State) {
+pub(super) fn mark_unknown(line: &Directive, state: &mut State) {
     let changed = &mut state.changed;
     match line.argument(0) {
         "set-header" | "add-header" | "replace-header" | "replace-value" => {
@@ -175,15 +175,15 @@ pub(super) fn blur(line: &Directive, state: &mut State) {
             );
         }
         "del-header" => changed.change(named(line), FieldChange::Unclear),
-        "set-path" | "replace-path" => changed.path = PathNow::Unclear,
+        "set-path" | "replace-path" => changed.path = PathState::Unclear,
         "set-pathq" | "replace-pathq" | "set-uri" | "replace-uri" | "set-query" => {
-            changed.path = PathNow::Unclear;
-            changed.blur(Part::Query);
+            changed.path = PathState::Unclear;
+            changed.mark_unknown(Part::Query);
         }
-        "set-method" => changed.blur(Part::Method),
-        "set-src" | "set-src-port" => changed.blur(Part::Client),
-        "set-dst" | "set-dst-port" => changed.blur(Part::Port),
-        action if action.starts_with("lua.") => changed.blur_all(),
+        "set-method" => changed.mark_unknown(Part::Method),
+        "set-src" | "set-src-port" => changed.mark_unknown(Part::Client),
+        "set-dst" | "set-dst-port" => changed.mark_unknown(Part::Port),
+        action if action.starts_with("lua.") => changed.mark_all_unknown(),
         _ => {}
     }
 }
@@ -197,7 +197,7 @@ pub(super) fn status_of(words: &[&str], names: &[&str], default: u16) -> u16 {
         .unwrap_or(default)
 }
 
-fn denied<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Response {
+fn denied<'a>(work: &mut Context<'_, 'a>, line: &'a Directive) -> Response {
     let words = words(line, 2);
     let default = match line.argument(0) {
         "tarpit" => 500,
@@ -219,7 +219,7 @@ fn denied<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Response {
     Response::status(status)
 }
 
-fn returned<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Response {
+fn returned<'a>(work: &mut Context<'_, 'a>, line: &'a Directive) -> Response {
     let words = words(line, 2);
     let status = status_of(&words, &["status"], 200);
     fixed(work, line, &words, status)
@@ -227,7 +227,7 @@ fn returned<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Response {
 
 /// A fixed response with the status, fields and body of the line.
 fn fixed<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
     words: &[&str],
     status: u16,
@@ -289,7 +289,7 @@ fn fixed<'a>(
 
 /// A redirect whose words start at index `begin` of the line.
 pub(super) fn redirect<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
     begin: usize,
     proxy: &str,
@@ -355,7 +355,7 @@ pub(super) fn redirect<'a>(
 }
 
 /// Applies a rule for responses.
-pub(super) fn response<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, state: &mut State) {
+pub(super) fn response<'a>(work: &mut Context<'_, 'a>, line: &'a Directive, state: &mut State) {
     match line.argument(0) {
         "set-header" | "add-header" | "del-header" => match line.name() {
             "http-after-response" => edit_response(work, line, &mut state.after),

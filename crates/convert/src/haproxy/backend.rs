@@ -4,7 +4,7 @@ use super::protocol::Protocol;
 use super::proxy::Proxy;
 use super::server::Keys;
 use super::servers;
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::settings::group::Group;
 use crate::settings::route::{FieldEdits, escaped, is_changeable};
@@ -12,7 +12,7 @@ use crate::settings::unit::{bounded, haproxy_time, written};
 use crate::source::directive::Directive;
 
 /// Adds the group of a backend and returns its name; none if it has no servers.
-pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<String> {
+pub(super) fn group<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>) -> Option<String> {
     let servers = servers::read(work, proxy);
     if servers.list.is_empty() {
         return None;
@@ -58,7 +58,11 @@ pub(super) fn group<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Option<St
 }
 
 /// `http-send-name-header`: a field of the request with the name of the server.
-pub(super) fn name_server<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, edits: &mut FieldEdits) {
+pub(super) fn name_server<'a>(
+    work: &mut Context<'_, 'a>,
+    proxy: &Proxy<'a>,
+    edits: &mut FieldEdits,
+) {
     let Some(line) = proxy.last(&["http-send-name-header"]) else {
         return;
     };
@@ -88,7 +92,7 @@ fn owned(keys: Keys) -> Vec<(String, Value)> {
 }
 
 /// Whether requests of several clients share a connection.
-fn reuse<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, protocol: Protocol, group: &mut Group) {
+fn reuse<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>, protocol: Protocol, group: &mut Group) {
     let Some(line) = proxy.last(&["http-reuse"]) else {
         return;
     };
@@ -109,7 +113,7 @@ fn reuse<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, protocol: Protocol, gro
     }
 }
 
-fn balance<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
+fn balance<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
     let Some(line) = proxy.last(&["balance"]) else {
         return;
     };
@@ -154,7 +158,7 @@ fn balance<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
     work.notes.approximated(line, how);
 }
 
-fn cookie<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
+fn cookie<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
     let Some(line) = proxy.last(&["cookie"]) else {
         return;
     };
@@ -203,7 +207,11 @@ fn cookie<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
     }
 }
 
-fn health<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, mut keys: Vec<(String, Value)>) -> Value {
+fn health<'a>(
+    work: &mut Context<'_, 'a>,
+    proxy: &Proxy<'a>,
+    mut keys: Vec<(String, Value)>,
+) -> Value {
     if let Some(line) = proxy.last(&["timeout", "check"]) {
         match haproxy_time(line.argument(1)) {
             Some(time) => {
@@ -251,7 +259,7 @@ fn health<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, mut keys: Vec<(String,
 
 /// Path and host of a check.
 fn checked<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     proxy: &Proxy<'a>,
     option: &'a Directive,
 ) -> (String, Option<String>) {
@@ -313,7 +321,7 @@ fn checked<'a>(
     (path.to_owned(), host)
 }
 
-fn expect<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, keys: &mut Vec<(String, Value)>) {
+fn expect<'a>(work: &mut Context<'_, 'a>, line: &'a Directive, keys: &mut Vec<(String, Value)>) {
     let words: Vec<&str> = line.arguments()[1..].iter().map(String::as_str).collect();
     let (key, value) = match words[..] {
         ["status", text] | [.., "status", text] if !words.contains(&"!") => {
@@ -348,7 +356,7 @@ fn expect<'a>(work: &mut Work<'_, 'a>, line: &'a Directive, keys: &mut Vec<(Stri
     work.notes.carried(line);
 }
 
-fn retries<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
+fn retries<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>, group: &mut Group) {
     let count = proxy.last(&["retries"]);
     let on = proxy.last(&["retry-on"]);
     let number = count.and_then(|line| {

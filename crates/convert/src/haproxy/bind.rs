@@ -1,9 +1,9 @@
 //! `bind`: listeners of a frontend, with their certificates.
 
 use super::certificates::{Certificates, ONE_FILE};
-use super::clients::{Asked, Closed, Rules, rules};
+use super::clients::{ClientOptions, RuleError, Rules, rules};
 use super::proxy::Proxy;
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::settings::client_certificates::Rule;
 use crate::settings::front::{Listener, self_signed};
@@ -12,7 +12,7 @@ use crate::source::guards::Guards;
 
 /// Adds the listeners of a frontend to `listeners`.
 pub(super) fn gather<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     owner: usize,
     proxy: &Proxy<'a>,
     listeners: &mut Vec<Listener>,
@@ -21,7 +21,7 @@ pub(super) fn gather<'a>(
         work.notes.carried(line);
         let options = match options(work, line) {
             Ok(options) => options,
-            Err(Closed(why)) => {
+            Err(RuleError(why)) => {
                 let why = format!(
                     "{why}; the result does not listen on this address (--open-guards listens without client certificates)"
                 );
@@ -186,10 +186,10 @@ const FOREIGN: [&str; 12] = [
     "user",
 ];
 
-fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Result<Options, Closed> {
+fn options<'a>(work: &mut Context<'_, 'a>, line: &'a Directive) -> Result<Options, RuleError> {
     let mut options = Options::default();
     let mut certificates = Certificates::default();
-    let mut asked = Asked::default();
+    let mut asked = ClientOptions::default();
     let mut speaks_tls = false;
     let words = line.arguments().iter().skip(1).map(String::as_str);
     let mut words = words.peekable();
@@ -246,11 +246,11 @@ fn options<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> Result<Options, 
 
 /// Rules for client certificates.
 fn clients<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
-    asked: &Asked,
+    asked: &ClientOptions,
     certificates: &Certificates,
-) -> Result<Rule, Closed> {
+) -> Result<Rule, RuleError> {
     if asked.has_both() {
         work.notes.left_out(line, ONE_FILE);
     }
@@ -262,7 +262,7 @@ fn clients<'a>(
             Ok(rule)
         }
         (Err(closed), Guards::Closed) => Err(closed),
-        (Err(Closed(why)), Guards::Open) => {
+        (Err(RuleError(why)), Guards::Open) => {
             work.notes.left_out(
                 line,
                 format!("{why}: clients are not asked for a certificate"),
@@ -273,7 +273,7 @@ fn clients<'a>(
 }
 
 /// Whether clients must use TLS 1.3, by the line or by `ssl-default-bind-options`.
-fn is_modern<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> bool {
+fn is_modern<'a>(work: &mut Context<'_, 'a>, line: &'a Directive) -> bool {
     let global = work.global("ssl-default-bind-options");
     let of_lines = |words: &[String]| {
         let least = words.iter().rposition(|word| word == "ssl-min-ver");
@@ -290,7 +290,7 @@ fn is_modern<'a>(work: &mut Work<'_, 'a>, line: &'a Directive) -> bool {
 }
 
 fn tls<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
     pairs: Vec<Value>,
     mut entries: Rule,

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::clients::Shown;
-use super::work::Work;
+use super::clients::CertificateEntry;
+use super::work::Context;
 use crate::document::Value;
 use crate::source::directive::Directive;
 
@@ -12,11 +12,11 @@ use crate::source::directive::Directive;
 pub(super) struct Certificates {
     pub(super) pairs: Vec<Value>,
     /// Options about client certificates, one entry per certificate.
-    pub(super) shown: Vec<Shown>,
+    pub(super) shown: Vec<CertificateEntry>,
 }
 
 impl Certificates {
-    fn push(&mut self, path: &str, shown: Shown) {
+    fn push(&mut self, path: &str, shown: CertificateEntry) {
         let pair = Value::table([
             ("certificate", Value::text(path)),
             ("key", Value::text(path)),
@@ -29,7 +29,7 @@ impl Certificates {
     }
 
     /// Adds a file with certificate and key, or all such files of a directory.
-    pub(super) fn add<'a>(&mut self, work: &mut Work<'_, 'a>, line: &'a Directive, name: &str) {
+    pub(super) fn add<'a>(&mut self, work: &mut Context<'_, 'a>, line: &'a Directive, name: &str) {
         let path = work.path(name, "crt-base");
         let mut inside = work.files.list(Path::new(&path));
         if inside.is_empty() {
@@ -37,7 +37,7 @@ impl Certificates {
                 let why = format!("cannot list the certificates in {path}");
                 return work.notes.left_out(line, why);
             }
-            return self.push(&path, Shown::default());
+            return self.push(&path, CertificateEntry::default());
         }
         inside.sort_unstable();
         let is_pair = |name: &&String| {
@@ -48,7 +48,7 @@ impl Certificates {
         };
         let path = path.trim_end_matches('/');
         for name in inside.iter().filter(is_pair) {
-            self.push(&format!("{path}/{name}"), Shown::default());
+            self.push(&format!("{path}/{name}"), CertificateEntry::default());
         }
         let how = "certificates that are in the directory now are used; the names in each certificate decide which one a client gets";
         work.notes.approximated(line, how);
@@ -57,7 +57,7 @@ impl Certificates {
     /// Adds the entries of a `crt-list`: a file, options in brackets, and the names that it is for.
     pub(super) fn add_list<'a>(
         &mut self,
-        work: &mut Work<'_, 'a>,
+        work: &mut Context<'_, 'a>,
         line: &'a Directive,
         name: &str,
     ) {
@@ -78,7 +78,7 @@ impl Certificates {
                 Some((words, names)) => (words, names),
                 None => ("", rest),
             };
-            let mut shown = Shown::default();
+            let mut shown = CertificateEntry::default();
             let mut words = words.split_whitespace().peekable();
             while let Some(word) = words.next() {
                 let value = words.peek().copied().unwrap_or_default();

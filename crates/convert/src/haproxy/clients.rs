@@ -1,10 +1,10 @@
 //! Rules about client certificates, of a `bind` line and of the entries of its `crt-list`.
 
-use super::work::Work;
+use super::work::Context;
 use crate::settings::client_certificates::{self, Rule};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct ClientOptions {
     verify: Option<String>,
     authority: Option<String>,
     /// `ca-verify-file`: authorities whose names are not sent to clients.
@@ -12,9 +12,9 @@ pub(super) struct Asked {
     revoked: Option<String>,
 }
 
-impl Asked {
+impl ClientOptions {
     /// Reads an option and the word after it. Returns whether the option is about client certificates.
-    pub(super) fn read(&mut self, work: &Work<'_, '_>, word: &str, value: &str) -> bool {
+    pub(super) fn read(&mut self, work: &Context<'_, '_>, word: &str, value: &str) -> bool {
         let place = match word {
             "verify" => {
                 self.verify = Some(value.to_owned());
@@ -34,9 +34,9 @@ impl Asked {
     }
 
     /// These options, with missing ones taken from `line`.
-    fn or(&self, line: &Asked) -> Asked {
+    fn or(&self, line: &ClientOptions) -> ClientOptions {
         let either = |own: &Option<String>, other: &Option<String>| own.clone().or(other.clone());
-        Asked {
+        ClientOptions {
             verify: either(&self.verify, &line.verify),
             authority: either(&self.authority, &line.authority),
             unnamed: either(&self.unnamed, &line.unnamed),
@@ -49,7 +49,7 @@ impl Asked {
         self.authority.is_some() && self.unnamed.is_some()
     }
 
-    fn rule(&self) -> Result<Rule, Closed> {
+    fn rule(&self) -> Result<Rule, RuleError> {
         let kind = match self.verify.as_deref() {
             Some(kind @ ("required" | "optional")) => kind,
             Some(_) | None => return Ok(Rule::new()),
@@ -60,7 +60,7 @@ impl Asked {
                 let revoked = self.revoked.clone();
                 Ok(client_certificates::rule(file.clone(), revoked, kind))
             }
-            None => Err(Closed(
+            None => Err(RuleError(
                 "client certificates need a file of authorities, which is missing",
             )),
         }
@@ -69,12 +69,12 @@ impl Asked {
 
 /// Why rules cannot be converted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Closed(pub(super) &'static str);
+pub(super) struct RuleError(pub(super) &'static str);
 
 /// A certificate of a listener: its options about clients and its names.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Shown {
-    pub(super) asked: Asked,
+pub(super) struct CertificateEntry {
+    pub(super) asked: ClientOptions,
     /// Host names for which the certificate is selected, if they are listed.
     pub(super) hosts: Vec<String>,
     /// Host names that are excluded.
@@ -90,7 +90,7 @@ pub(super) enum Rules {
 }
 
 /// Rules of the certificates of a line. The first one also applies to clients that request no name or an unknown one.
-pub(super) fn rules(line: &Asked, shown: &[Shown]) -> Result<Rules, Closed> {
+pub(super) fn rules(line: &ClientOptions, shown: &[CertificateEntry]) -> Result<Rules, RuleError> {
     let mut rules = Vec::new();
     for one in shown {
         rules.push(one.asked.or(line).rule()?);
@@ -103,7 +103,7 @@ pub(super) fn rules(line: &Asked, shown: &[Shown]) -> Result<Rules, Closed> {
         return Ok(Rules::Whole(default));
     }
     let all = || rules.iter().zip(shown);
-    let has_wide = |one: &Shown| one.hosts.iter().any(|host| host.starts_with('*'));
+    let has_wide = |one: &CertificateEntry| one.hosts.iter().any(|host| host.starts_with('*'));
     let is_wide = shown.iter().any(has_wide);
     let is_named = all().all(|(rule, one)| match *rule == default {
         true => !one.hosts.is_empty() || !is_wide,
@@ -125,7 +125,7 @@ pub(super) fn rules(line: &Asked, shown: &[Shown]) -> Result<Rules, Closed> {
         {
             Ok(Rules::Wider(first.clone()))
         }
-        _ => Err(Closed(
+        _ => Err(RuleError(
             "client certificates of several authorities are required, depending on the names in certificates, which the converter does not read",
         )),
     }

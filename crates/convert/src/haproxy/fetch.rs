@@ -48,15 +48,15 @@ pub(super) struct Fetch {
     pub(super) subject: Subject,
     pub(super) method: Method,
     pub(super) case: Case,
-    pub(super) converted: Converted,
+    pub(super) converted: CaseConversion,
     /// Whether the sample is a number of values.
-    pub(super) counts: Counts,
-    pub(super) values: Values,
-    pub(super) of: Of,
+    pub(super) counts: SampleValue,
+    pub(super) values: ComparedPart,
+    pub(super) of: SampleState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum SampleState {
     /// With the changes by earlier rules.
     Current,
     Received,
@@ -64,7 +64,7 @@ pub(super) enum Of {
 
 /// Extent of the compared text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Values {
+pub(super) enum ComparedPart {
     Whole,
     /// Each element of a comma-separated list (`req.hdr` in HAProxy's manual).
     Listed,
@@ -80,7 +80,7 @@ pub(super) enum Case {
 
 /// Case of the letters after the converters of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Converted {
+pub(super) enum CaseConversion {
     No,
     Lower,
     Upper,
@@ -106,11 +106,11 @@ impl Fetch {
     /// case, which the converted sample never contains.
     pub(super) fn ignore_converted_case(&mut self, values: &[String]) -> Result<(), String> {
         let is_other = |letter: char| match self.converted {
-            Converted::No => false,
-            Converted::Lower => letter.is_ascii_uppercase(),
-            Converted::Upper => letter.is_ascii_lowercase(),
+            CaseConversion::No => false,
+            CaseConversion::Lower => letter.is_ascii_uppercase(),
+            CaseConversion::Upper => letter.is_ascii_lowercase(),
         };
-        if self.converted == Converted::No || self.case == Case::Ignored {
+        if self.converted == CaseConversion::No || self.case == Case::Ignored {
             return Ok(());
         }
         // Ranges and named classes may include letters that are not written out.
@@ -129,7 +129,7 @@ impl Fetch {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counts {
+pub(super) enum SampleValue {
     Value,
     Number,
 }
@@ -152,16 +152,18 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
         true => Subject::Host,
         false => Subject::Header(name.to_owned()),
     };
-    let mut counts = Counts::Value;
+    let mut counts = SampleValue::Value;
     let of = match base {
-        "capture.req.uri" | "capture.req.method" | "ssl_fc_sni" | "ssl_sni" => Of::Received,
-        _ => Of::Current,
+        "capture.req.uri" | "capture.req.method" | "ssl_fc_sni" | "ssl_sni" => {
+            SampleState::Received
+        }
+        _ => SampleState::Current,
     };
     let subject = match base {
         "path" | "url" | "capture.req.uri" | "pathq" => Subject::Path,
         "hdr" | "fhdr" | "shdr" if !argument.is_empty() => header(argument),
         "hdr_cnt" | "fhdr_cnt" if !argument.is_empty() => {
-            counts = Counts::Number;
+            counts = SampleValue::Number;
             header(argument)
         }
         "ssl_fc_sni" | "ssl_sni" => Subject::ServerName,
@@ -176,9 +178,9 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
         _ => return Err(format!("Onrush has no condition on {text}")),
     };
     let values = match base {
-        "hdr" | "shdr" => Values::Listed,
-        "url" | "capture.req.uri" | "pathq" => Values::WithQuery,
-        _ => Values::Whole,
+        "hdr" | "shdr" => ComparedPart::Listed,
+        "url" | "capture.req.uri" | "pathq" => ComparedPart::WithQuery,
+        _ => ComparedPart::Whole,
     };
     let converted = converted(parts, &subject, values)?;
     Ok(Fetch {
@@ -196,19 +198,19 @@ pub(super) fn fetch(text: &str) -> Result<Fetch, String> {
 fn converted<'t>(
     converters: impl Iterator<Item = &'t str>,
     subject: &Subject,
-    values: Values,
-) -> Result<Converted, String> {
+    values: ComparedPart,
+) -> Result<CaseConversion, String> {
     // Onrush decodes paths and parameters before it compares them.
     let is_decoded = match subject {
-        Subject::Path => values == Values::Whole,
+        Subject::Path => values == ComparedPart::Whole,
         Subject::Query(_) => true,
         _ => false,
     };
-    let mut converted = Converted::No;
+    let mut converted = CaseConversion::No;
     for converter in converters {
         match converter {
-            "lower" if subject.is_text() => converted = Converted::Lower,
-            "upper" if subject.is_text() => converted = Converted::Upper,
+            "lower" if subject.is_text() => converted = CaseConversion::Lower,
+            "upper" if subject.is_text() => converted = CaseConversion::Upper,
             // These remove the port or dots at the ends, which Onrush does not compare.
             "field(1,:)" | "host_only" | "word(1,:)" | "ltrim(.)" | "rtrim(.)"
                 if matches!(subject, Subject::Host | Subject::ServerName) => {}

@@ -1,15 +1,15 @@
 //! Rules that change header fields of requests and responses.
 
-use super::changed::{FieldChange, Names};
 use super::format::{Side, difference, template};
+use super::request_changes::{FieldChange, Names};
 use super::state::State;
-use super::work::Work;
-use crate::expression::dialect::carried;
+use super::work::Context;
+use crate::expression::dialect::translate;
 use crate::settings::route::{FieldEdits, is_changeable};
 use crate::source::directive::Directive;
 
 pub(super) fn edit_request<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
     proxy: &str,
     state: &mut State,
@@ -37,7 +37,7 @@ pub(super) fn edit_request<'a>(
 
 /// Adds a change of a field to `edits`.
 fn edit<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
     change: &Result<FieldChange, String>,
     edits: &mut FieldEdits,
@@ -78,7 +78,7 @@ fn edit<'a>(
 }
 
 pub(super) fn edit_response<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
     edits: &mut FieldEdits,
 ) {
@@ -99,7 +99,7 @@ pub(super) fn named(line: &Directive) -> Names {
         ("-m", "beg") => format!("^{text}"),
         ("-m", "end") => format!("{text}$"),
         ("-m", "sub") => text,
-        ("-m", "reg") => match carried(&format!("(?i){name}")) {
+        ("-m", "reg") => match translate(&format!("(?i){name}")) {
             Ok(pattern) => pattern,
             Err(_) => return Names::All,
         },

@@ -1,14 +1,14 @@
 //! Log-format strings and samples in texts, as templates of Onrush.
 
-use super::changed::{Changed, Part, PathNow};
 use super::fetch::split_outside;
+use super::request_changes::{Part, PathState, RequestChanges};
 use crate::settings::route::escaped;
 
 /// The message into which a text is written.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side<'s> {
     /// A request with its changes, and the name of the proxy.
-    Request(&'s Changed, &'s str),
+    Request(&'s RequestChanges, &'s str),
     Response,
 }
 
@@ -165,9 +165,9 @@ fn path(side: Side<'_>) -> Option<String> {
         return Some("{path}".to_owned());
     };
     match &changed.path {
-        PathNow::Original => Some("{path}".to_owned()),
-        PathNow::Constant(path) => Some(escaped(path)),
-        PathNow::Moved { .. } | PathNow::Unclear => None,
+        PathState::Original => Some("{path}".to_owned()),
+        PathState::Constant(path) => Some(escaped(path)),
+        PathState::Moved { .. } | PathState::Unclear => None,
     }
 }
 
@@ -180,7 +180,7 @@ fn is_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::changed::{FieldChange, Names};
+    use super::super::request_changes::{FieldChange, Names};
     use super::*;
 
     #[test]
@@ -197,7 +197,7 @@ mod tests {
             ("%Tq", Err("%Tq")),
         ] {
             let expected = expected.map(str::to_owned).map_err(str::to_owned);
-            let changed = Changed::default();
+            let changed = RequestChanges::default();
             let side = Side::Request(&changed, "front");
             assert_eq!(template(text, side), expected, "{text}");
         }
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn values_are_those_of_the_changed_request() {
-        let mut changed = Changed::default();
+        let mut changed = RequestChanges::default();
         let is = |name: &str| Names::One(name.to_owned());
         changed.change(is("X-A"), FieldChange::Set("{client.address}".to_owned()));
         changed.change(is("X-B"), FieldChange::Removed);

@@ -8,7 +8,7 @@ use std::str::Chars;
 use super::environment::Environment;
 use crate::limits;
 use crate::source::directive::{Directive, Place};
-use crate::source::{Files, Unusable};
+use crate::source::{Files, InputError};
 
 /// Keywords that start a section.
 const SECTIONS: [&str; 20] = [
@@ -42,8 +42,8 @@ pub(super) struct Text {
 }
 
 /// Parses a file.
-pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
-    let whole = |message: String| Unusable {
+pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, InputError> {
+    let whole = |message: String| InputError {
         file: path.to_owned(),
         line: None,
         message,
@@ -65,7 +65,7 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
             line: at + 1,
         };
         let words = words(line, &mut environment);
-        let words = words.map_err(|message| Unusable::at(&file, at + 1, message))?;
+        let words = words.map_err(|message| InputError::at(&file, at + 1, message))?;
         let Some(first) = words.first() else {
             continue;
         };
@@ -73,7 +73,7 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
         if number > limits::DIRECTIVES_MAX {
             let most = limits::DIRECTIVES_MAX;
             let message = format!("the configuration is too long: expected at most {most} lines");
-            return Err(Unusable::at(&file, at + 1, message));
+            return Err(InputError::at(&file, at + 1, message));
         }
         differences.extend(environment.difference().map(|how| (number, how)));
         environment.read(sections.last().map(Directive::name), &words);
@@ -94,7 +94,7 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Text, Unusable> {
                     "{:?} is outside of a section: expected a section such as global, defaults, frontend, backend or listen before it",
                     directive.name()
                 );
-                return Err(Unusable::at(&file, at + 1, message));
+                return Err(InputError::at(&file, at + 1, message));
             }
         }
     }

@@ -3,13 +3,13 @@
 use super::proxy::words;
 use super::state::State;
 use super::userlist::Userlist;
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::source::directive::Directive;
 
 /// Requires a password of these lists. If the lists cannot be converted, all requests are refused.
 pub(super) fn auth<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
     lists: &[Userlist],
     state: &mut State,
@@ -53,7 +53,7 @@ pub(super) fn auth<'a>(
 
 /// Names and password hashes of a list.
 fn users<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     line: &'a Directive,
     list: &Userlist,
 ) -> Result<Vec<(String, Value)>, String> {

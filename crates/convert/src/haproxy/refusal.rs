@@ -1,9 +1,9 @@
 //! Rules that refuse requests under conditions that Onrush cannot evaluate.
 
-use super::act::Act;
 use super::action::status_of;
 use super::proxy::{Kind, Proxy, words};
-use super::raw::Effect;
+use super::raw_path::Effect;
+use super::step::Step;
 use crate::source::directive::Directive;
 
 /// Note on a rule that refuses requests.
@@ -24,44 +24,44 @@ pub(super) enum Refusal {
 }
 
 /// Refusal by a rule whose condition is unknown.
-pub(super) fn of(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Refusal {
+pub(super) fn of(act: &Step<'_>, proxies: &[Proxy<'_>]) -> Refusal {
     let line = act.line();
     match act {
-        Act::Request(_) => match line.argument(0) {
+        Step::Request(_) => match line.argument(0) {
             "auth" => Refusal::Password,
             "return" | "redirect" | "use-service" => Refusal::Request(501),
             action if action.starts_with("lua.") => Refusal::Request(501),
             _ => denied(line).map_or(Refusal::No, Refusal::Request),
         },
-        Act::Tcp(_) => match line.argument(1) {
+        Step::Tcp(_) => match line.argument(1) {
             "reject" | "silent-drop" => Refusal::Request(403),
             _ => Refusal::No,
         },
-        Act::Response(_) => match line.argument(0) {
+        Step::Response(_) => match line.argument(0) {
             "deny" | "reject" | "silent-drop" => Refusal::Response(502),
             _ => Refusal::No,
         },
-        Act::Redirect(_) => Refusal::Request(501),
-        Act::Monitor(_) => Refusal::No,
-        Act::Use(_) => of_backend(line.argument(0), proxies),
-        Act::Mapped(_, entry) => of_backend(&entry.backend, proxies),
-        Act::Unmapped(..) => of_any_backend(proxies),
+        Step::Redirect(_) => Refusal::Request(501),
+        Step::Monitor(_) => Refusal::No,
+        Step::Use(_) => of_backend(line.argument(0), proxies),
+        Step::Mapped(_, entry) => of_backend(&entry.backend, proxies),
+        Step::Unmapped(..) => of_any_backend(proxies),
     }
 }
 
 /// Effect of a rule on the requests for which its condition holds. Redirects and responses without an error do not
 /// refuse.
-pub(super) fn effect(act: &Act<'_>, proxies: &[Proxy<'_>]) -> Effect {
+pub(super) fn effect(act: &Step<'_>, proxies: &[Proxy<'_>]) -> Effect {
     let line = act.line();
     let refused = match (act, line.argument(0), line.argument(1)) {
-        (Act::Request(_), "allow", _) | (Act::Tcp(_), _, "accept") => return Effect::Admitted,
-        (Act::Request(_), "return", _) => status_of(&words(line, 2), &["status"], 200) >= 400,
-        (Act::Request(_), "auth", _) => true,
-        (Act::Request(_), ..) => denied(line).is_some(),
-        (Act::Tcp(_) | Act::Use(_) | Act::Mapped(..) | Act::Unmapped(..), ..) => {
+        (Step::Request(_), "allow", _) | (Step::Tcp(_), _, "accept") => return Effect::Admitted,
+        (Step::Request(_), "return", _) => status_of(&words(line, 2), &["status"], 200) >= 400,
+        (Step::Request(_), "auth", _) => true,
+        (Step::Request(_), ..) => denied(line).is_some(),
+        (Step::Tcp(_) | Step::Use(_) | Step::Mapped(..) | Step::Unmapped(..), ..) => {
             of(act, proxies) != Refusal::No
         }
-        (Act::Response(_) | Act::Redirect(_) | Act::Monitor(_), ..) => false,
+        (Step::Response(_) | Step::Redirect(_) | Step::Monitor(_), ..) => false,
     };
     match refused {
         true => Effect::Refused,

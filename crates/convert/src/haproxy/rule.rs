@@ -1,43 +1,45 @@
 //! Evaluates the rules of a proxy in HAProxy's order and creates the routes.
 
 use super::acl::{Passwords, Phase, View, condition, userlists};
-use super::act::{Act, gather};
-use super::action::{self, Done};
+use super::action::{self, RuleResult};
 use super::backend;
-use super::moved::narrowed;
 use super::passwords::auth;
+use super::path_rewrite::narrowed;
 use super::proxy::{Kind, Proxy};
-use super::raw::Effect;
+use super::raw_path::Effect;
 use super::refusal::{self, Refusal};
 use super::sample;
 use super::settings;
 use super::state::State;
+use super::step::{Step, gather};
 use super::tcp;
-use super::work::Work;
-use crate::expression::condition::{Atom, Both, Path};
-use crate::expression::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
+use super::work::Context;
+use crate::expression::condition::{Atom, Conjunction, Path};
+use crate::expression::decide::{
+    Flow, Formula, KnownRequests, LimitExceeded, RuleHandler, UnevaluatedRule, walk_rules,
+};
 use crate::settings::route::Response;
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
 pub(super) fn serve<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     proxies: &[Proxy<'a>],
     proxy: &Proxy<'a>,
-    given: Given,
-) -> Result<(), TooMany> {
+    given: KnownRequests,
+) -> Result<(), LimitExceeded> {
     let comments = [proxy.section.origin()];
     run(work, proxies, proxy, given, State::default(), &comments)
 }
 
 fn run<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     proxies: &[Proxy<'a>],
     proxy: &Proxy<'a>,
-    given: Given,
+    given: KnownRequests,
     mut state: State,
     comments: &[String],
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     settings::read(work, proxy, &mut state);
     let acts = gather(work, proxies, proxy);
     let mut rules = Rules {
@@ -46,33 +48,33 @@ fn run<'a>(
         proxy,
         comments,
         unknown: Vec::new(),
-        asked: Asked::Known,
+        asked: ConditionState::Known,
     };
-    walk(&acts, given, state, &mut rules)
+    walk_rules(&acts, given, state, &mut rules)
 }
 
 struct Rules<'w, 'f, 'a> {
-    work: &'w mut Work<'f, 'a>,
+    work: &'w mut Context<'f, 'a>,
     proxies: &'w [Proxy<'a>],
     proxy: &'w Proxy<'a>,
     comments: &'w [String],
     /// Reasons why the condition of the current rule cannot be evaluated.
     unknown: Vec<String>,
-    asked: Asked,
+    asked: ConditionState,
 }
 
 /// Whether the condition of a rule can be evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum ConditionState {
     Known,
     /// The rule may apply or not.
     Unknown,
 }
 
-impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
+impl<'a> RuleHandler<Step<'a>> for Rules<'_, '_, 'a> {
     type State = State;
 
-    fn when(&mut self, act: &Act<'a>, state: &State) -> Formula {
+    fn when(&mut self, act: &Step<'a>, state: &State) -> Formula {
         let formula = self.formula(act, state);
         let unknown = formula.unknown().into_iter();
         self.unknown = unknown.map(str::to_owned).collect();
@@ -80,52 +82,57 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
         formula
     }
 
-    fn inside(&self, _act: &Act<'a>) -> usize {
+    fn inside(&self, _act: &Step<'a>) -> usize {
         0
     }
 
-    fn apply(&mut self, act: &Act<'a>, state: &mut State, given: &Given) -> Result<Flow, TooMany> {
-        if std::mem::replace(&mut self.asked, Asked::Known) == Asked::Unknown {
+    fn apply(
+        &mut self,
+        act: &Step<'a>,
+        state: &mut State,
+        given: &KnownRequests,
+    ) -> Result<Flow, LimitExceeded> {
+        if std::mem::replace(&mut self.asked, ConditionState::Known) == ConditionState::Unknown {
             return self.apply_unknown(act, state, given);
         }
         let line = act.line();
         let response = match act {
-            Act::Response(_) => {
+            Step::Response(_) => {
                 action::response(self.work, line, state);
-                return Ok(Flow::On);
+                return Ok(Flow::Next);
             }
-            Act::Tcp(_) => match tcp::request(self.work, line, state) {
-                Done::On | Done::Allowed => return Ok(Flow::On),
-                Done::Served(response) => response,
+            Step::Tcp(_) => match tcp::request(self.work, line, state) {
+                RuleResult::On | RuleResult::Allowed => return Ok(Flow::Next),
+                RuleResult::Served(response) => response,
             },
-            Act::Monitor(_) => {
+            Step::Monitor(_) => {
                 self.work.notes.carried(line);
                 let how = "the body is empty; HAProxy sends a page of its own";
                 self.work.notes.approximated(line, how);
                 Response::status(200)
             }
-            Act::Redirect(_) => action::redirect(self.work, line, 1, self.proxy.name(), state),
-            Act::Request(_) => match self.request(line, state, given) {
-                Done::On => return Ok(Flow::On),
-                Done::Allowed => {
+            Step::Redirect(_) => action::redirect(self.work, line, 1, self.proxy.name(), state),
+            Step::Request(_) => match self.request(line, state, given) {
+                RuleResult::On => return Ok(Flow::Next),
+                RuleResult::Allowed => {
                     state.allowed.push("http-request");
-                    return Ok(Flow::On);
+                    return Ok(Flow::Next);
                 }
-                Done::Served(response) => response,
+                RuleResult::Served(response) => response,
             },
-            Act::Use(_) => {
+            Step::Use(_) => {
                 self.enter(line, line.argument(0), state.clone(), given)?;
                 return Ok(Flow::End);
             }
-            Act::Mapped(_, entry) if entry.backend == self.proxy.name() => {
+            Step::Mapped(_, entry) if entry.backend == self.proxy.name() => {
                 self.work.notes.carried(line);
-                return Ok(Flow::Behind);
+                return Ok(Flow::SkipRest);
             }
-            Act::Mapped(_, entry) => {
+            Step::Mapped(_, entry) => {
                 self.enter(line, &entry.backend, state.clone(), given)?;
                 return Ok(Flow::End);
             }
-            Act::Unmapped(..) => return Ok(Flow::On),
+            Step::Unmapped(..) => return Ok(Flow::Next),
         };
         if line.words.iter().any(|word| word == "append-slash") {
             self.push_with_slash(line, response, state, given)?;
@@ -135,7 +142,7 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
         Ok(Flow::End)
     }
 
-    fn end(&mut self, state: State, given: &Given) -> Result<(), TooMany> {
+    fn end(&mut self, state: State, given: &KnownRequests) -> Result<(), LimitExceeded> {
         if self.proxy.kind == Kind::Backend {
             return self.forward(&state, given);
         }
@@ -145,7 +152,7 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
         }
     }
 
-    fn inexpressible(&mut self, act: &Act<'a>, _state: &State) -> Unasked {
+    fn inexpressible(&mut self, act: &Step<'a>, _state: &State) -> UnevaluatedRule {
         let line = act.line();
         if self.unknown.is_empty() {
             let why = "Onrush cannot combine this condition with the conditions before it";
@@ -154,22 +161,22 @@ impl<'a> Walk<Act<'a>> for Rules<'_, '_, 'a> {
         for why in std::mem::take(&mut self.unknown) {
             self.work.notes.left_out(line, why);
         }
-        self.asked = Asked::Unknown;
-        Unasked::Applies
+        self.asked = ConditionState::Unknown;
+        UnevaluatedRule::Applies
     }
 
-    fn step(&mut self) -> Result<(), TooMany> {
+    fn step(&mut self) -> Result<(), LimitExceeded> {
         self.work.budget.step()
     }
 }
 
 impl<'a> Rules<'_, '_, 'a> {
-    fn formula(&mut self, act: &Act<'a>, state: &State) -> Formula {
+    fn formula(&mut self, act: &Step<'a>, state: &State) -> Formula {
         let line = act.line();
         let (passwords, phase) = match act {
-            Act::Request(_) if line.argument(0) == "auth" => (Passwords::NotGiven, Phase::Request),
-            Act::Response(_) => (Passwords::AsAsked, Phase::Response),
-            _ => (Passwords::AsAsked, Phase::Request),
+            Step::Request(_) if line.argument(0) == "auth" => (Passwords::NotGiven, Phase::Request),
+            Step::Response(_) => (Passwords::IfRequired, Phase::Response),
+            _ => (Passwords::IfRequired, Phase::Request),
         };
         let view = View {
             state,
@@ -178,30 +185,30 @@ impl<'a> Rules<'_, '_, 'a> {
             effect: refusal::effect(act, self.proxies),
         };
         match act {
-            Act::Request(_) | Act::Response(_) if state.allowed.contains(&line.name()) => {
+            Step::Request(_) | Step::Response(_) if state.allowed.contains(&line.name()) => {
                 Formula::never()
             }
-            Act::Request(_) if action::says_client(line) => Formula::always(),
-            Act::Tcp(_) if state.allowed.iter().any(|layer| *layer == line.argument(0)) => {
+            Step::Request(_) if action::sets_forwarded_field(line) => Formula::always(),
+            Step::Tcp(_) if state.allowed.iter().any(|layer| *layer == line.argument(0)) => {
                 Formula::never()
             }
-            Act::Monitor(line) => {
+            Step::Monitor(line) => {
                 let path = Path::Exact(line.argument(0).to_owned());
                 Formula::Atom(Atom::Path(path))
             }
-            Act::Mapped(_, entry) => {
+            Step::Mapped(_, entry) => {
                 let condition = condition(self.work, self.proxy, line, view);
                 Formula::All(vec![condition, self.key(line, &entry.key, view)])
             }
-            Act::Unmapped(_, why) => {
+            Step::Unmapped(_, why) => {
                 let condition = condition(self.work, self.proxy, line, view);
                 Formula::All(vec![condition, Formula::Unknown(why.clone())])
             }
-            Act::Request(_) => {
+            Step::Request(_) => {
                 let formula = condition(self.work, self.proxy, line, view);
                 narrowed(line, formula, &state.changed)
             }
-            Act::Tcp(_) | Act::Response(_) | Act::Redirect(_) | Act::Use(_) => {
+            Step::Tcp(_) | Step::Response(_) | Step::Redirect(_) | Step::Use(_) => {
                 condition(self.work, self.proxy, line, view)
             }
         }
@@ -220,12 +227,17 @@ impl<'a> Rules<'_, '_, 'a> {
     }
 
     /// Applies an `http-request` rule.
-    fn request(&mut self, line: &'a Directive, state: &mut State, given: &Given) -> Done {
-        if action::says_client(line) {
+    fn request(
+        &mut self,
+        line: &'a Directive,
+        state: &mut State,
+        given: &KnownRequests,
+    ) -> RuleResult {
+        if action::sets_forwarded_field(line) {
             self.work.forwards_clients = true;
-            action::say_client(line, state);
+            action::record_forwarded_field(line, state);
             self.work.notes.carried(line);
-            return Done::On;
+            return RuleResult::On;
         }
         if line.argument(0) == "auth" && state.authorized.is_none() {
             let view = View {
@@ -240,7 +252,7 @@ impl<'a> Rules<'_, '_, 'a> {
                 let why = "the rule also refuses requests with a valid password; the route refuses every request";
                 self.work.notes.left_out(line, why);
                 auth(self.work, line, &[], state);
-                return Done::On;
+                return RuleResult::On;
             }
         }
         let lists = userlists(self.proxy, line);
@@ -250,31 +262,35 @@ impl<'a> Rules<'_, '_, 'a> {
     /// Handles a rule with an unknown condition: if the rule refuses requests, it applies.
     fn apply_unknown(
         &mut self,
-        act: &Act<'a>,
+        act: &Step<'a>,
         state: &mut State,
-        given: &Given,
-    ) -> Result<Flow, TooMany> {
+        given: &KnownRequests,
+    ) -> Result<Flow, LimitExceeded> {
         let line = act.line();
         match act {
-            Act::Request(_) if matches!(line.argument(0), "allow") => state.is_doubtful = true,
-            Act::Request(_) => action::blur(line, state),
-            Act::Tcp(_) | Act::Response(_) | Act::Monitor(_) | Act::Redirect(_) | Act::Use(_) => {}
-            Act::Mapped(..) | Act::Unmapped(..) => {}
+            Step::Request(_) if matches!(line.argument(0), "allow") => state.is_doubtful = true,
+            Step::Request(_) => action::mark_unknown(line, state),
+            Step::Tcp(_)
+            | Step::Response(_)
+            | Step::Monitor(_)
+            | Step::Redirect(_)
+            | Step::Use(_) => {}
+            Step::Mapped(..) | Step::Unmapped(..) => {}
         }
         if self.work.guards == Guards::Open {
-            return Ok(Flow::On);
+            return Ok(Flow::Next);
         }
         match refusal::of(act, self.proxies) {
-            Refusal::No => Ok(Flow::On),
+            Refusal::No => Ok(Flow::Next),
             Refusal::Password => {
                 let lists = userlists(self.proxy, line);
                 auth(self.work, line, &lists, state);
-                Ok(Flow::On)
+                Ok(Flow::Next)
             }
             Refusal::Response(status) => {
                 self.work.notes.left_out(line, refusal::CLOSED);
                 state.refused_response = Some(status);
-                Ok(Flow::On)
+                Ok(Flow::Next)
             }
             Refusal::Request(status) => {
                 self.work.notes.left_out(line, refusal::CLOSED);
@@ -290,8 +306,8 @@ impl<'a> Rules<'_, '_, 'a> {
         line: &'a Directive,
         response: Response,
         state: &State,
-        given: &Given,
-    ) -> Result<(), TooMany> {
+        given: &KnownRequests,
+    ) -> Result<(), LimitExceeded> {
         let Response::Redirect { to, status } = &response else {
             return self.push(Some(line), response, state, given);
         };
@@ -308,9 +324,9 @@ impl<'a> Rules<'_, '_, 'a> {
             self.work.notes.approximated(line, how);
         }
         match given.and(&Atom::Path(Path::Suffix("/".to_owned()))) {
-            Both::Is(with) => self.push(Some(line), response, state, &with)?,
-            Both::Never => {}
-            Both::Inexpressible => {
+            Conjunction::Is(with) => self.push(Some(line), response, state, &with)?,
+            Conjunction::Never => {}
+            Conjunction::Inexpressible => {
                 let how = "a path that ends with a slash gets a second one";
                 self.work.notes.approximated(line, how);
             }
@@ -324,8 +340,8 @@ impl<'a> Rules<'_, '_, 'a> {
         line: &'a Directive,
         name: &str,
         mut state: State,
-        given: &Given,
-    ) -> Result<(), TooMany> {
+        given: &KnownRequests,
+    ) -> Result<(), LimitExceeded> {
         let is_backend = |proxy: &&Proxy<'a>| proxy.name() == name && proxy.kind != Kind::Frontend;
         let Some(backend) = self.proxies.iter().find(is_backend) else {
             let why = format!("backend {name:?} does not exist; the response is 503");
@@ -357,7 +373,7 @@ impl<'a> Rules<'_, '_, 'a> {
         )
     }
 
-    fn forward(&mut self, state: &State, given: &Given) -> Result<(), TooMany> {
+    fn forward(&mut self, state: &State, given: &KnownRequests) -> Result<(), LimitExceeded> {
         if let Some(status) = state.refused_response {
             return self.push(None, Response::status(status), state, given);
         }
@@ -379,8 +395,8 @@ impl<'a> Rules<'_, '_, 'a> {
         line: Option<&Directive>,
         response: Response,
         state: &State,
-        given: &Given,
-    ) -> Result<(), TooMany> {
+        given: &KnownRequests,
+    ) -> Result<(), LimitExceeded> {
         let mut comments = self.comments.to_vec();
         comments.extend(line.map(Directive::origin));
         comments.dedup();

@@ -1,20 +1,22 @@
 //! Translates ACLs into conditions on paths, hosts, fields and clients.
 
-use super::changed::{Changed, Part};
-use super::fetch::{Case, Counts, Fetch, Method, Of, Subject, Truth, Values, fetch, method};
-use super::raw::{Effect, doubted};
+use super::fetch::{
+    Case, ComparedPart, Fetch, Method, SampleState, SampleValue, Subject, Truth, fetch, method,
+};
+use super::raw_path::{Effect, with_unknown_part};
+use super::request_changes::{Part, RequestChanges};
 use super::value_pattern::{one_pattern, pattern_of_cookie, pattern_of_listed};
-use super::work::Work;
+use super::work::Context;
 use crate::expression::condition::{Atom, Path, Scheme, Test, network};
 use crate::expression::decide::Formula;
-use crate::expression::dialect::carried;
+use crate::expression::dialect::translate;
 use crate::expression::pcre::{literals_of, of_host};
 
 /// The condition of an ACL, given the words after its name or between braces.
 pub(super) fn formula(
-    work: &Work<'_, '_>,
+    work: &Context<'_, '_>,
     words: &[String],
-    changed: &Changed,
+    changed: &RequestChanges,
     effect: Effect,
 ) -> Result<Formula, String> {
     let Some((name, rest)) = words.split_first() else {
@@ -53,15 +55,15 @@ pub(super) fn formula(
     fetch.ignore_converted_case(&values)?;
     let written = values.clone();
     if fetch.method == Method::Pattern {
-        let carried = values.iter().map(|value| carried(value));
+        let carried = values.iter().map(|value| translate(value));
         values = carried.collect::<Result<_, _>>()?;
     }
     let formula = compare(&fetch, &values, &work.listeners)?;
     let formula = match fetch.of {
-        Of::Current => changed.seen(formula),
-        Of::Received => formula,
+        SampleState::Current => changed.on_original(formula),
+        SampleState::Received => formula,
     };
-    Ok(doubted(formula, effect, &fetch, &written))
+    Ok(with_unknown_part(formula, effect, &fetch, &written))
 }
 
 /// Whether an ACL of these words tests the server name of the TLS handshake.
@@ -77,9 +79,11 @@ pub(super) fn difference(words: &[String]) -> Option<&'static str> {
     let converters = ["host_only", "field(1,:)", "word(1,:)"];
     let is_bare = !converters.iter().any(|part| name.contains(part));
     match fetch.subject {
-        Subject::Host if is_bare && name.contains("hdr") && fetch.counts != Counts::Number => Some(
-            "the port in Host is not compared, and case is ignored; HAProxy compares the port, and case without -i",
-        ),
+        Subject::Host if is_bare && name.contains("hdr") && fetch.counts != SampleValue::Number => {
+            Some(
+                "the port in Host is not compared, and case is ignored; HAProxy compares the port, and case without -i",
+            )
+        }
         Subject::ServerName => Some(
             "the name in Host is compared; HAProxy compares the name in the TLS handshake (SNI)",
         ),
@@ -94,7 +98,7 @@ fn compare(fetch: &Fetch, values: &[String], listeners: &[String]) -> Result<For
     if fetch.method == Method::Found && is_always_there(fetch) {
         return Ok(Formula::always());
     }
-    if fetch.counts == Counts::Number {
+    if fetch.counts == SampleValue::Number {
         if !matches!(fetch.method, Method::Same | Method::Number) {
             return Err("Onrush can test whether a field exists, but cannot count it".to_owned());
         }
@@ -142,10 +146,10 @@ fn compare(fetch: &Fetch, values: &[String], listeners: &[String]) -> Result<For
         Subject::Header(_) | Subject::Query(_) => {
             let test = match (fetch.method, fetch.case, values) {
                 (Method::Found, _, _) => Test::Present,
-                (Method::Same, Case::Differs, [one]) if fetch.values == Values::Whole => {
+                (Method::Same, Case::Differs, [one]) if fetch.values == ComparedPart::Whole => {
                     Test::Is(one.clone())
                 }
-                _ if fetch.values == Values::Listed => {
+                _ if fetch.values == ComparedPart::Listed => {
                     Test::Matches(pattern_of_listed(fetch, values)?)
                 }
                 _ => Test::Matches(one_pattern(fetch, values)?),
@@ -170,7 +174,7 @@ fn is_always_there(fetch: &Fetch) -> bool {
             | Subject::Query(_)
             | Subject::Cookie(_)
     );
-    fetch.counts == Counts::Number || !may_be_missing
+    fetch.counts == SampleValue::Number || !may_be_missing
 }
 
 /// Whether an ACL on a Boolean holds if the sample is true. HAProxy ignores the values unless it compares numbers.
@@ -286,7 +290,7 @@ fn path(fetch: &Fetch, values: &[String]) -> Result<Formula, String> {
     ) {
         return Err("paths can only be compared as strings".to_owned());
     }
-    if fetch.values == Values::WithQuery {
+    if fetch.values == ComparedPart::WithQuery {
         return target(fetch, values);
     }
     let is_plain = fetch.case == Case::Differs && values.len() <= PATHS_MAX;

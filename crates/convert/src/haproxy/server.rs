@@ -1,7 +1,7 @@
 //! One server of a backend: its line, and the `default-server` lines before it.
 
-use super::protocol::{Forced, Offer, Spoken, Transport};
-use super::work::Work;
+use super::protocol::{AlpnOffer, ForcedProtocol, ServerProtocol, Transport};
+use super::work::Context;
 use crate::document::Value;
 use crate::settings::unit::{bounded, haproxy_time, written};
 use crate::source::directive::Directive;
@@ -31,8 +31,8 @@ pub(super) struct Server<'a> {
     /// Keys of `health`.
     pub(super) health: Keys,
     pub(super) transport: Transport,
-    offer: Offer,
-    forced: Option<Forced>,
+    offer: AlpnOffer,
+    forced: Option<ForcedProtocol>,
     /// Keys of `tls`.
     pub(super) tls: Keys,
     has_revocation_list: bool,
@@ -51,7 +51,7 @@ impl<'a> Server<'a> {
             is_observed: false,
             health: Vec::new(),
             transport: Transport::default(),
-            offer: Offer::default(),
+            offer: AlpnOffer::default(),
             forced: None,
             tls: Vec::new(),
             has_revocation_list: false,
@@ -80,8 +80,8 @@ impl<'a> Server<'a> {
     }
 
     /// Protocol that HAProxy uses towards the server.
-    pub(super) fn spoken(&self) -> Spoken {
-        Spoken::of(self.transport, self.forced, self.offer)
+    pub(super) fn spoken(&self) -> ServerProtocol {
+        ServerProtocol::of(self.transport, self.forced, self.offer)
     }
 
     pub(super) fn is_backup(&self) -> bool {
@@ -89,7 +89,7 @@ impl<'a> Server<'a> {
     }
 
     /// Reads the options of its line or of a `default-server`. Later options take precedence.
-    pub(super) fn read(&mut self, work: &mut Work<'_, 'a>, words: &[String]) {
+    pub(super) fn read(&mut self, work: &mut Context<'_, 'a>, words: &[String]) {
         let line = self.line;
         let mut words = words.iter().map(String::as_str);
         while let Some(word) = words.next() {
@@ -110,8 +110,8 @@ impl<'a> Server<'a> {
                 }
                 "ssl" => self.transport = Transport::Tls,
                 "no-ssl" => self.transport = Transport::Clear,
-                "alpn" => self.offer = Offer::of(words.next().unwrap_or_default()),
-                "proto" => self.forced = words.next().map(Forced::of),
+                "alpn" => self.offer = AlpnOffer::of(words.next().unwrap_or_default()),
+                "proto" => self.forced = words.next().map(ForcedProtocol::of),
                 "verify" | "ca-file" | "crt" | "verifyhost" | "sni" | "check-sni" => {
                     self.tls(work, word, words.next().unwrap_or_default());
                 }
@@ -157,7 +157,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    fn weight(&mut self, work: &mut Work<'_, 'a>, text: &str) {
+    fn weight(&mut self, work: &mut Context<'_, 'a>, text: &str) {
         match text.parse::<u64>() {
             Ok(0) => self.is_disabled = true,
             Ok(weight) => put(&mut self.keys, "weight", Value::Number(weight.min(1000))),
@@ -167,7 +167,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    fn health(&mut self, work: &mut Work<'_, 'a>, word: &str, text: &str) {
+    fn health(&mut self, work: &mut Context<'_, 'a>, word: &str, text: &str) {
         let (key, value) = match (word, text.parse::<u64>()) {
             ("inter", _) => match haproxy_time(text) {
                 Some(time) => ("interval", Value::Text(written(bounded(time)))),
@@ -184,7 +184,7 @@ impl<'a> Server<'a> {
         put(&mut self.health, key, value);
     }
 
-    fn tls(&mut self, work: &mut Work<'_, 'a>, word: &str, text: &str) {
+    fn tls(&mut self, work: &mut Context<'_, 'a>, word: &str, text: &str) {
         let tls = &mut self.tls;
         match word {
             // By default the name follows from the address.

@@ -1,9 +1,9 @@
 //! The servers of a backend. Many options are set per server in HAProxy and per group in Onrush.
 
-use super::protocol::{Fit, Protocol, Spoken, Transport};
+use super::protocol::{Protocol, ServerFit, ServerProtocol, Transport};
 use super::proxy::Proxy;
 use super::server::{Keys, Server};
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::settings::group;
 use crate::source::directive::Directive;
@@ -24,7 +24,7 @@ pub(super) struct Servers {
     pub(super) is_observed: bool,
 }
 
-pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Servers {
+pub(super) fn read<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>) -> Servers {
     let mut servers = in_service(work, proxy);
     let protocol = protocol(work, &mut servers);
     Servers {
@@ -39,7 +39,7 @@ pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Servers {
 }
 
 /// The usable servers of a backend, each address once.
-fn in_service<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Server<'a>> {
+fn in_service<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>) -> Vec<Server<'a>> {
     let mut servers: Vec<Server<'a>> = Vec::new();
     let defaults: Vec<&Directive> = proxy.all(&["default-server"]).collect();
     for line in &defaults {
@@ -107,20 +107,20 @@ fn list(servers: Vec<Server<'_>>) -> Vec<Value> {
 }
 
 /// Determines the protocol of the group and removes servers that cannot support it.
-fn protocol<'a>(work: &mut Work<'_, 'a>, servers: &mut Vec<Server<'a>>) -> Protocol {
-    let spoken: Vec<Spoken> = servers.iter().map(Server::spoken).collect();
+fn protocol<'a>(work: &mut Context<'_, 'a>, servers: &mut Vec<Server<'a>>) -> Protocol {
+    let spoken: Vec<ServerProtocol> = servers.iter().map(Server::spoken).collect();
     let protocol = Protocol::of_all(&spoken);
     servers.retain(|server| match protocol.fit(server.spoken()) {
-        Fit::Same => true,
-        Fit::Near(how) => {
+        ServerFit::Same => true,
+        ServerFit::Near(how) => {
             work.notes.approximated(server.line, how);
             true
         }
-        Fit::Apart(why) => {
+        ServerFit::Apart(why) => {
             work.notes.left_out(server.line, why);
             true
         }
-        Fit::Out(why) => {
+        ServerFit::Out(why) => {
             work.notes.left_out(server.line, why);
             false
         }
@@ -128,7 +128,7 @@ fn protocol<'a>(work: &mut Work<'_, 'a>, servers: &mut Vec<Server<'a>>) -> Proto
     protocol
 }
 
-fn health<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
+fn health<'a>(work: &mut Context<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
     let mut checked = servers.iter().filter(|server| server.is_checked);
     let first = checked.next()?;
     for other in checked.filter(|other| !is_same(&other.health, &first.health)) {
@@ -138,7 +138,7 @@ fn health<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
     Some(first.health.clone())
 }
 
-fn tls<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
+fn tls<'a>(work: &mut Context<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
     let mut speakers = servers
         .iter()
         .filter(|server| server.transport == Transport::Tls);
@@ -163,7 +163,7 @@ fn tls<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<Keys> {
 }
 
 fn proxy_protocol<'a>(
-    work: &mut Work<'_, 'a>,
+    work: &mut Context<'_, 'a>,
     servers: &[Server<'a>],
     protocol: Protocol,
 ) -> Option<&'static str> {
@@ -187,7 +187,7 @@ fn proxy_protocol<'a>(
     Some(version)
 }
 
-fn slow_start<'a>(work: &mut Work<'_, 'a>, servers: &[Server<'a>]) -> Option<String> {
+fn slow_start<'a>(work: &mut Context<'_, 'a>, servers: &[Server<'a>]) -> Option<String> {
     let time = servers
         .iter()
         .find_map(|server| server.slow_start.as_ref())?;

@@ -2,14 +2,14 @@
 
 use super::proxy::{Kind, Proxy};
 use super::state::State;
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::settings::access_log::syslog;
 use crate::settings::route::is_changeable;
 use crate::settings::unit::haproxy_time;
 
 /// Reads the settings: route settings into `state`, other settings into `work`.
-pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
+pub(super) fn read<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
     work.notes.carried(proxy.section);
     if let Some(line) = proxy.last(&["mode"]) {
         work.notes.carried(line);
@@ -45,7 +45,7 @@ pub(super) fn read<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut S
 }
 
 /// `log`, of the proxy itself or of `global`.
-fn log<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
+fn log<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>) {
     let Some(line) = proxy
         .switch(&["log"])
         .filter(|_| proxy.kind != Kind::Backend)
@@ -67,7 +67,7 @@ fn log<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
         server => syslog(server),
     };
     match place {
-        Some(place) => work.log.say(place, said, &mut work.notes),
+        Some(place) => work.log.set_destination(place, said, &mut work.notes),
         None => {
             let why =
                 "Onrush can only log to standard output or to a syslog server at an IP address";
@@ -76,7 +76,7 @@ fn log<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
     }
 }
 
-fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
+fn timeouts<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>) {
     let has = |name: &str| proxy.last(&["timeout", name]).is_some();
     let is_front = proxy.kind != Kind::Backend;
     let is_back = proxy.kind != Kind::Frontend;
@@ -119,7 +119,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
         match haproxy_time(line.argument(1)) {
             Some(time) => {
                 for key in keys {
-                    work.timeouts.say(key, time, line);
+                    work.timeouts.record(key, time, line);
                 }
             }
             None => work.notes.left_out(line, "expected a time such as 30s"),
@@ -132,7 +132,7 @@ fn timeouts<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>) {
 }
 
 /// `option forwardfor` and `option forwarded`.
-fn forwarded<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
+fn forwarded<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
     if let Some(line) = proxy.option("forwardfor") {
         let words = &line.words[2..];
         let header = words.iter().position(|word| word == "header");
@@ -166,7 +166,7 @@ const ALL_TYPES: [&str; 6] = [
     "video/*",
 ];
 
-fn compression<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
+fn compression<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
     let Some(line) = proxy.last(&["compression", "algo"]) else {
         return;
     };
@@ -207,7 +207,7 @@ fn compression<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State
 }
 
 /// `option http-restrict-req-hdr-names` and `unique-id-header`.
-fn fields<'a>(work: &mut Work<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
+fn fields<'a>(work: &mut Context<'_, 'a>, proxy: &Proxy<'a>, state: &mut State) {
     if let Some(line) = proxy.option("http-restrict-req-hdr-names") {
         match line.argument(1) {
             "preserve" => work.notes.carried(line),

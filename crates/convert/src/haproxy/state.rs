@@ -1,10 +1,10 @@
 //! Effects of the rules on a request before it is served.
 
-use super::changed::{Changed, PathNow};
+use super::request_changes::{PathState, RequestChanges};
 use super::userlist::Userlist;
 use crate::document::Value;
 use crate::expression::condition::Condition;
-use crate::settings::route::{FieldEdits, On, Response, Route};
+use crate::settings::route::{EditScope, FieldEdits, Response, Route};
 
 /// Collected effects of the rules.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct State {
     /// Edits of all responses.
     pub(super) after: FieldEdits,
     /// Changes that later conditions must take into account.
-    pub(super) changed: Changed,
+    pub(super) changed: RequestChanges,
     pub(super) auth: Option<Value>,
     /// Users whose password `auth` requires.
     pub(super) authorized: Option<Userlist>,
@@ -47,7 +47,7 @@ impl State {
             route.response_headers.add("Set-Cookie", cookie);
         }
         if !self.after.is_empty() {
-            route.response_on = On::Always;
+            route.response_on = EditScope::Always;
         }
         if let Response::Redirect {
             status: status @ (302 | 303),
@@ -76,14 +76,14 @@ impl State {
                 route.put("compress", compress.clone());
             }
             match &self.changed.path {
-                PathNow::Original | PathNow::Unclear => {}
-                PathNow::Moved { from, to } => {
+                PathState::Original | PathState::Unclear => {}
+                PathState::Moved { from, to } => {
                     if route.replace_prefix(from, to).is_err() {
                         let to = format!("{}$1", to.replace('$', "$$"));
                         route.rewrite(&format!("^{}(.*)$", regex::escape(from)), &to);
                     }
                 }
-                PathNow::Constant(path) => route.rewrite("^.*$", &path.replace('$', "$$")),
+                PathState::Constant(path) => route.rewrite("^.*$", &path.replace('$', "$$")),
             }
         }
         route

@@ -9,11 +9,11 @@ mod settings;
 
 use super::*;
 use crate::source::note::Outcome;
-use crate::written::{self, Written, outcome, verified};
+use crate::written::{self, MemoryFiles, outcome, verified};
 
-fn converted_files(files: Vec<(&'static str, String)>) -> Result<Conversion, Unusable> {
+fn converted_files(files: Vec<(&'static str, String)>) -> Result<Conversion, InputError> {
     convert(
-        &Written(files),
+        &MemoryFiles(files),
         Path::new("/h.cfg"),
         Path::new("/etc/haproxy"),
         Guards::Closed,

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::fetch::{Case, Fetch, Method, Subject};
-use crate::expression::parts::Parts;
+use crate::expression::parts::ElementDelimiters;
 
 const BEGIN: &str = "(?:^|,)[ \\t]*";
 const END: &str = "[ \\t]*(?:,|$)";
@@ -42,7 +42,7 @@ pub(super) fn pattern_of_listed(fetch: &Fetch, values: &[String]) -> Result<Stri
             format!("{BEGIN}(?:{}){END}", addresses.join("|"))
         }
         Method::Pattern => {
-            let parts = Parts {
+            let parts = ElementDelimiters {
                 separator: ',',
                 begin: BEGIN,
                 before: "",

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::expression::decide::{Budget, TooMany};
+use crate::expression::decide::{Budget, LimitExceeded};
 use crate::limits;
 use crate::settings::access_log::AccessLog;
 use crate::settings::group::Groups;
@@ -14,7 +14,7 @@ use crate::source::guards::Guards;
 use crate::source::note::Notes;
 
 /// Input and collected results of a conversion.
-pub(super) struct Work<'f, 'a> {
+pub(super) struct Context<'f, 'a> {
     pub(super) files: &'f dyn Files,
     pub(super) notes: Notes,
     pub(super) routes: Vec<Route>,
@@ -33,10 +33,10 @@ pub(super) struct Work<'f, 'a> {
     pub(super) guards: Guards,
 }
 
-impl<'a> Work<'_, 'a> {
-    pub(super) fn push(&mut self, mut route: Route) -> Result<(), TooMany> {
+impl<'a> Context<'_, 'a> {
+    pub(super) fn push(&mut self, mut route: Route) -> Result<(), LimitExceeded> {
         if self.routes.len() >= limits::ROUTES_MAX {
-            return Err(TooMany);
+            return Err(LimitExceeded);
         }
         route.when = route.when.in_bytes();
         self.routes.push(route);

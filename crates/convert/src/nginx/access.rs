@@ -4,12 +4,12 @@ use std::path::Path;
 
 use onrush_config::value::check_password_hash;
 
-use super::guard::is_foreign;
+use super::guard::is_access_module;
 use super::real_ip::other_address;
 use super::scope::Scope;
 use super::undecided::why_unknown;
 use super::variable::{Constants, expanded, names};
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::expression::condition::network;
 use crate::settings::route::{Response, Route};
@@ -21,7 +21,7 @@ const CLOSED_STATUS: u16 = 501;
 
 /// Whether a route may respond with its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Entry {
+pub(super) enum AccessOutcome {
     /// All access rules have been written into the route.
     Open,
     /// The access rules refuse every request.
@@ -32,21 +32,21 @@ pub(super) enum Entry {
 
 /// Writes the access rules into the route.
 pub(super) fn write<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     scope: &Scope<'a>,
     constants: &Constants,
     route: &mut Route,
-) -> Entry {
+) -> AccessOutcome {
     let entries = [
         networks(work, scope, route),
         passwords(work, scope, constants, route),
         foreign(work, scope),
     ];
-    let entry = entries.into_iter().max().unwrap_or(Entry::Open);
+    let entry = entries.into_iter().max().unwrap_or(AccessOutcome::Open);
     match entry {
-        Entry::Open => {}
-        Entry::Refused => route.response = Response::status(403),
-        Entry::Closed => route.response = Response::status(CLOSED_STATUS),
+        AccessOutcome::Open => {}
+        AccessOutcome::Refused => route.response = Response::status(403),
+        AccessOutcome::Closed => route.response = Response::status(CLOSED_STATUS),
     }
     limits(work, scope, route);
     if let Some(directive) = scope.one("satisfy") {
@@ -61,24 +61,31 @@ pub(super) fn write<'a>(
 }
 
 /// Notes a rule without an equivalent.
-fn unasked<'a>(work: &mut Work<'a>, directive: &'a Directive, why: &str) -> Entry {
+fn note_unsupported<'a>(
+    work: &mut Context<'a>,
+    directive: &'a Directive,
+    why: &str,
+) -> AccessOutcome {
     let (entry, how) = match work.guards {
         Guards::Closed => (
-            Entry::Closed,
+            AccessOutcome::Closed,
             format!(
                 "{why}; the response is {CLOSED_STATUS} for every client (--open-guards lets all clients in)"
             ),
         ),
-        Guards::Open => (Entry::Open, format!("{why}; all clients are let in")),
+        Guards::Open => (
+            AccessOutcome::Open,
+            format!("{why}; all clients are let in"),
+        ),
     };
     work.notes.left_out(directive, how);
     entry
 }
 
 /// Notes rules of modules that Onrush does not have.
-fn foreign<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Entry {
-    let mut entry = Entry::Open;
-    for directive in scope.matching(is_foreign) {
+fn foreign<'a>(work: &mut Context<'a>, scope: &Scope<'a>) -> AccessOutcome {
+    let mut entry = AccessOutcome::Open;
+    for directive in scope.matching(is_access_module) {
         if directive.argument(0) == "off" {
             work.notes.carried(directive);
             continue;
@@ -87,18 +94,18 @@ fn foreign<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Entry {
             "auth_request" => "Onrush cannot ask another server for authorization",
             _ => "Onrush does not have this module, which controls access",
         };
-        if unasked(work, directive, why) == Entry::Closed {
-            entry = Entry::Closed;
+        if note_unsupported(work, directive, why) == AccessOutcome::Closed {
+            entry = AccessOutcome::Closed;
         }
     }
     entry
 }
 
-fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> Entry {
+fn networks<'a>(work: &mut Context<'a>, scope: &Scope<'a>, route: &mut Route) -> AccessOutcome {
     if let Some(directive) = scope.all_of(&["allow", "deny"]).into_iter().next()
         && let Some(why) = other_address(scope, &work.trusted)
     {
-        return unasked(work, directive, why);
+        return note_unsupported(work, directive, why);
     }
     let is_socket = |listen: &&Directive| listen.argument(0).starts_with("unix:");
     let has_sockets = scope.all("listen").iter().any(is_socket);
@@ -119,7 +126,7 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
             let is_unused = text == "unix:" && !has_sockets;
             match is_allow || is_unused {
                 true => work.notes.left_out(directive, why),
-                false => return unasked(work, directive, why),
+                false => return note_unsupported(work, directive, why),
             }
             continue;
         };
@@ -136,7 +143,7 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
         }
     }
     if denies_others && allowed.is_empty() && has_sockets {
-        return Entry::Refused;
+        return AccessOutcome::Refused;
     }
     if denies_others && allowed.is_empty() {
         denied = ["0.0.0.0/0", "::/0"].map(str::to_owned).into();
@@ -147,7 +154,7 @@ fn networks<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) -> En
     if !denied.is_empty() {
         route.put("deny", Value::one_or_list(&denied));
     }
-    Entry::Open
+    AccessOutcome::Open
 }
 
 /// Password hashes of a file.
@@ -159,7 +166,7 @@ enum Hashes {
     None,
 }
 
-fn readable(work: &Work<'_>, path: &str) -> Hashes {
+fn readable(work: &Context<'_>, path: &str) -> Hashes {
     let Ok(text) = work.files.read(Path::new(path)) else {
         return Hashes::All;
     };
@@ -187,13 +194,13 @@ fn readable(work: &Work<'_>, path: &str) -> Hashes {
 }
 
 fn passwords<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     scope: &Scope<'a>,
     constants: &Constants,
     route: &mut Route,
-) -> Entry {
+) -> AccessOutcome {
     let Some(realm) = scope.one("auth_basic") else {
-        return Entry::Open;
+        return AccessOutcome::Open;
     };
     let said = expanded(realm.argument(0), constants);
     if said == "off" {
@@ -203,19 +210,19 @@ fn passwords<'a>(
         {
             let why =
                 "nginx asks for a password depending on a condition that Onrush cannot evaluate";
-            return unasked(work, realm, why);
+            return note_unsupported(work, realm, why);
         }
         work.notes.carried(realm);
-        return Entry::Open;
+        return AccessOutcome::Open;
     }
     let Some(file) = scope.one("auth_basic_user_file") else {
         let why = "nginx asks for no password without auth_basic_user_file";
         work.notes.without_effect(realm, why);
-        return Entry::Open;
+        return AccessOutcome::Open;
     };
     let path = expanded(file.argument(0), constants);
     if path.contains('$') {
-        return unasked(work, file, "file names cannot contain variables");
+        return note_unsupported(work, file, "file names cannot contain variables");
     }
     if said.contains('$') {
         let how = "the realm cannot contain variables, and every client is asked for a password";
@@ -234,7 +241,7 @@ fn passwords<'a>(
             vec![("users".to_owned(), Value::Table(users))]
         }
         Hashes::None => {
-            return unasked(
+            return note_unsupported(
                 work,
                 file,
                 "Onrush supports none of its hashes: expected bcrypt, argon2id or SHA-crypt",
@@ -248,11 +255,11 @@ fn passwords<'a>(
     work.notes.carried(realm);
     let how = "hashes must be bcrypt, argon2id or SHA-crypt; onrush check reports others";
     work.notes.approximated(file, how);
-    Entry::Open
+    AccessOutcome::Open
 }
 
 /// Writes `rate_limit`: rate, burst and concurrent requests, all with one key.
-fn limits<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+fn limits<'a>(work: &mut Context<'a>, scope: &Scope<'a>, route: &mut Route) {
     let mut entries: Vec<(String, Value)> = Vec::new();
     let mut key: Option<&'static str> = None;
     let mut named: Option<String> = None;
@@ -303,7 +310,11 @@ const STATUS: &str =
     "above the limit the response is 429 with Retry-After, and each route has its own counter";
 
 /// The zone that a limit names, and the corresponding key of Onrush.
-fn zone<'a>(work: &Work<'a>, directive: &Directive, kind: &str) -> Option<(&'a Directive, String)> {
+fn zone<'a>(
+    work: &Context<'a>,
+    directive: &Directive,
+    kind: &str,
+) -> Option<(&'a Directive, String)> {
     let arguments = directive.arguments().iter();
     let named = arguments
         .filter_map(|argument| argument.strip_prefix("zone="))
@@ -330,7 +341,7 @@ fn zone<'a>(work: &Work<'a>, directive: &Directive, kind: &str) -> Option<(&'a D
 }
 
 fn rate<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     directive: &'a Directive,
     zone: &'a Directive,
     entries: &mut Vec<(String, Value)>,
@@ -362,7 +373,7 @@ fn rate<'a>(
 }
 
 fn concurrent<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     directive: &'a Directive,
     zone: &'a Directive,
     entries: &mut Vec<(String, Value)>,

@@ -1,12 +1,12 @@
 //! Balancing between the servers of an `upstream`.
 
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::settings::group::Group;
 use crate::source::directive::Directive;
 
 /// Writes the balancing of a block into the group.
-pub(super) fn write<'a>(work: &mut Work<'a>, block: &'a Directive, group: &mut Group) {
+pub(super) fn write<'a>(work: &mut Context<'a>, block: &'a Directive, group: &mut Group) {
     for directive in block.inside() {
         let first = directive.argument(0);
         match directive.name() {
@@ -95,7 +95,7 @@ fn hash_key(text: &str) -> Option<(String, Option<&'static str>)> {
     Some((key.to_owned(), None))
 }
 
-fn sticky<'a>(work: &mut Work<'a>, directive: &'a Directive, group: &mut Group) {
+fn sticky<'a>(work: &mut Context<'a>, directive: &'a Directive, group: &mut Group) {
     if directive.argument(0) != "cookie" || directive.argument(1).is_empty() {
         let why = "Onrush only supports sticky cookie";
         return work.notes.left_out(directive, why);

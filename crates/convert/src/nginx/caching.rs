@@ -3,7 +3,7 @@
 use super::map::Map;
 use super::scope::Scope;
 use super::variable::{canonical, expanded};
-use super::work::{Spot, Work};
+use super::work::{Context, RouteContext};
 use crate::document::Value;
 use crate::expression::pcre::literals_of;
 use crate::settings::route::{Response, Route};
@@ -81,9 +81,9 @@ struct Rule {
 
 /// Writes `expires` into the route.
 pub(super) fn write<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     scope: &Scope<'a>,
-    spot: &Spot<'_>,
+    spot: &RouteContext<'_>,
     route: &mut Route,
 ) {
     let Some(directive) = scope.one("expires") else {
@@ -123,7 +123,7 @@ pub(super) fn write<'a>(
     put(work, directive, rules, route);
 }
 
-fn put<'a>(work: &mut Work<'a>, directive: &'a Directive, rules: Vec<Rule>, route: &mut Route) {
+fn put<'a>(work: &mut Context<'a>, directive: &'a Directive, rules: Vec<Rule>, route: &mut Route) {
     if route.response_headers.changes("cache-control") {
         // nginx sends this value in addition to the one of `add_header`.
         return match &rules[..] {
@@ -201,7 +201,7 @@ fn of_value(text: &str) -> Option<Option<String>> {
 }
 
 /// The map from media types that defines a variable.
-fn mapped<'w, 'a>(work: &'w Work<'a>, text: &str) -> Option<&'w Map<'a>> {
+fn mapped<'w, 'a>(work: &'w Context<'a>, text: &str) -> Option<&'w Map<'a>> {
     let name = canonical(text.strip_prefix('$')?.trim_matches(['{', '}']));
     let mut maps = work.maps.iter();
     maps.find(|map| {

@@ -2,12 +2,12 @@
 
 use super::scope::Scope;
 use super::server::Server;
-use super::work::Work;
+use super::work::Context;
 use crate::settings::client_certificates::{self, Rule};
 
 /// Keys about client certificates for a listener's `tls`: the rule of the default server, and `names` with the rules of
 /// other servers that differ.
-pub(super) fn rules<'a>(work: &mut Work<'a>, owners: &[usize], servers: &[Server<'a>]) -> Rule {
+pub(super) fn rules<'a>(work: &mut Context<'a>, owners: &[usize], servers: &[Server<'a>]) -> Rule {
     let rules: Vec<Rule> = owners
         .iter()
         .map(|owner| rule(work, &servers[*owner].scope))
@@ -40,7 +40,7 @@ pub(super) fn rules<'a>(work: &mut Work<'a>, owners: &[usize], servers: &[Server
     client_certificates::keys(default, named)
 }
 
-fn rule<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Rule {
+fn rule<'a>(work: &mut Context<'a>, scope: &Scope<'a>) -> Rule {
     let Some(verify) = scope.one("ssl_verify_client") else {
         return Vec::new();
     };

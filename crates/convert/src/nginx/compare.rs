@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::field::{Wanted, field, respelt_field};
+use super::field::{Comparison, field, field_with_underscores};
 use super::map::Map;
 use super::method::method;
 use super::request_uri::target;
@@ -12,7 +12,7 @@ use super::variable::{
 };
 use crate::expression::condition::{Atom, Path, Scheme, Test, network};
 use crate::expression::decide::Formula;
-use crate::expression::dialect::carried;
+use crate::expression::dialect::translate;
 use crate::expression::pcre::{find, of_caseless_host};
 
 /// The condition of an `if`, given its words with the parentheses.
@@ -43,7 +43,7 @@ pub(super) fn condition(
         None => (rest, ""),
     };
     // Only texts have variables; in an expression `$` is an anchor.
-    let matches = |prefix: &str| carried(&format!("{prefix}{value}")).map(Wanted::Found);
+    let matches = |prefix: &str| translate(&format!("{prefix}{value}")).map(Comparison::Found);
     let is_text = matches!(operator, "=" | "!=");
     let text = expanded(value, constants);
     if is_text
@@ -56,9 +56,9 @@ pub(super) fn condition(
         ));
     }
     let (is_negated, wanted) = match operator {
-        "" => (false, Wanted::Set),
-        "=" => (false, Wanted::Equal(&text)),
-        "!=" => (true, Wanted::Equal(&text)),
+        "" => (false, Comparison::Set),
+        "=" => (false, Comparison::Equal(&text)),
+        "!=" => (true, Comparison::Equal(&text)),
         "~" => (false, matches("")?),
         "~*" => (false, matches("(?i)")?),
         "!~" => (true, matches("")?),
@@ -75,7 +75,7 @@ pub(super) fn condition(
 /// The condition that the variable `name` has the wanted value.
 fn compare(
     name: &str,
-    wanted: &Wanted<'_>,
+    wanted: &Comparison<'_>,
     constants: &Constants,
     maps: &[Map<'_>],
 ) -> Result<Formula, String> {
@@ -108,7 +108,7 @@ fn compare(
                 return Err("parameters are compared decoded".to_owned());
             }
             let formula = match value_of(UNDERSCORES, constants) {
-                Some(_) => respelt_field(name, wanted)?,
+                Some(_) => field_with_underscores(name, wanted)?,
                 None => field(name, wanted),
             };
             let formula = formula.ok_or_else(|| format!("Onrush has no condition on ${name}"))?;
@@ -119,11 +119,11 @@ fn compare(
 }
 
 /// Whether a value has letters that a decoded parameter does not have.
-fn is_encoded(wanted: &Wanted<'_>) -> bool {
+fn is_encoded(wanted: &Comparison<'_>) -> bool {
     let plus = match wanted {
-        Wanted::Equal(_) | Wanted::Alike(_) => "+",
+        Comparison::Equal(_) | Comparison::Alike(_) => "+",
         // A quantifier otherwise.
-        Wanted::Found(_) | Wanted::Set => "\\+",
+        Comparison::Found(_) | Comparison::Set => "\\+",
     };
     let text = wanted.text();
     text.contains('%') || text.contains(plus)
@@ -154,14 +154,14 @@ pub(super) fn key(
         return Ok(Formula::Atom(Atom::From(vec![network])));
     }
     let wanted = match (key.strip_prefix('\\'), key.strip_prefix('~')) {
-        (Some(literal), _) => Wanted::Alike(literal),
-        (None, Some(rest)) => Wanted::Found(match rest.strip_prefix('*') {
-            Some(rest) => carried(&format!("(?i){rest}"))?,
-            None => carried(rest)?,
+        (Some(literal), _) => Comparison::Alike(literal),
+        (None, Some(rest)) => Comparison::Found(match rest.strip_prefix('*') {
+            Some(rest) => translate(&format!("(?i){rest}"))?,
+            None => translate(rest)?,
         }),
-        (None, None) if map.has_hosts() && is_wide(key) => Wanted::Found(wide(key)),
-        (None, None) if map.is_long() => Wanted::Equal(key),
-        (None, None) => Wanted::Alike(key),
+        (None, None) if map.has_hosts() && is_wide(key) => Comparison::Found(wide(key)),
+        (None, None) if map.is_long() => Comparison::Equal(key),
+        (None, None) => Comparison::Alike(key),
     };
     // A map may only use the maps before it, which excludes cycles.
     let before = maps.iter().position(|known| known.target() == map.target());
@@ -195,7 +195,7 @@ fn wide(key: &str) -> String {
 /// The condition that a map has the wanted value.
 fn compare_map(
     map: &Map<'_>,
-    wanted: &Wanted<'_>,
+    wanted: &Comparison<'_>,
     constants: &Constants,
     maps: &[Map<'_>],
 ) -> Result<Formula, String> {
@@ -210,10 +210,10 @@ fn compare_map(
             ));
         }
         let is_wanted = match wanted {
-            Wanted::Equal(text) => value == *text,
-            Wanted::Alike(text) => value.eq_ignore_ascii_case(text),
-            Wanted::Set => is_set(&value),
-            Wanted::Found(pattern) => find(pattern, &value)?,
+            Comparison::Equal(text) => value == *text,
+            Comparison::Alike(text) => value.eq_ignore_ascii_case(text),
+            Comparison::Set => is_set(&value),
+            Comparison::Found(pattern) => find(pattern, &value)?,
         };
         if is_wanted {
             let not_before = Formula::Not(Box::new(Formula::Any(before.clone())));
@@ -228,7 +228,7 @@ fn compare_map(
 /// The condition that a text has the wanted value.
 fn compare_text(
     text: &str,
-    wanted: &Wanted<'_>,
+    wanted: &Comparison<'_>,
     constants: &Constants,
     maps: &[Map<'_>],
 ) -> Result<Formula, String> {
@@ -243,11 +243,11 @@ fn compare_text(
                 .collect();
             return compare(name, wanted, &others, maps);
         }
-        ([] | [Piece::Text(_)], Wanted::Equal(value)) => text == *value,
-        ([] | [Piece::Text(_)], Wanted::Alike(value)) => text.eq_ignore_ascii_case(value),
-        ([] | [Piece::Text(_)], Wanted::Set) => is_set(text),
-        ([] | [Piece::Text(_)], Wanted::Found(pattern)) => find(pattern, text)?,
-        (_, Wanted::Set) => return joined_is_set(text, constants, maps),
+        ([] | [Piece::Text(_)], Comparison::Equal(value)) => text == *value,
+        ([] | [Piece::Text(_)], Comparison::Alike(value)) => text.eq_ignore_ascii_case(value),
+        ([] | [Piece::Text(_)], Comparison::Set) => is_set(text),
+        ([] | [Piece::Text(_)], Comparison::Found(pattern)) => find(pattern, text)?,
+        (_, Comparison::Set) => return joined_is_set(text, constants, maps),
         _ => {
             return Err(format!(
                 "the value of {text:?} is only known during a request"
@@ -276,13 +276,13 @@ fn joined_is_set(text: &str, constants: &Constants, maps: &[Map<'_>]) -> Result<
     }
     let (mut any, mut filled) = (Vec::new(), Vec::new());
     for name in &names {
-        let set = compare(name, &Wanted::Set, constants, maps)?;
+        let set = compare(name, &Comparison::Set, constants, maps)?;
         if set == Formula::always() || set == Formula::Atom(Atom::Path(Path::Any)) {
             return Ok(Formula::always());
         }
         any.push(set);
         // Matches every character, the end of a line included.
-        let one = Wanted::Found("[^0]|0".to_owned());
+        let one = Comparison::Found("[^0]|0".to_owned());
         let one = compare(name, &one, constants, maps)?;
         any.extend(
             filled
@@ -323,11 +323,11 @@ fn check_all(formula: &Formula) -> Result<(), String> {
     }
 }
 
-fn host(wanted: &Wanted<'_>) -> Result<Atom, String> {
+fn host(wanted: &Comparison<'_>) -> Result<Atom, String> {
     match wanted {
-        Wanted::Equal(host) | Wanted::Alike(host) => host_named(host),
-        Wanted::Found(pattern) => Ok(header("Host", Test::Matches(of_caseless_host(pattern)))),
-        Wanted::Set => Ok(header("Host", Test::Present)),
+        Comparison::Equal(host) | Comparison::Alike(host) => host_named(host),
+        Comparison::Found(pattern) => Ok(header("Host", Test::Matches(of_caseless_host(pattern)))),
+        Comparison::Set => Ok(header("Host", Test::Present)),
     }
 }
 
@@ -343,14 +343,14 @@ fn header(name: &str, test: Test) -> Atom {
     Atom::Header(name.to_owned(), test)
 }
 
-fn scheme(wanted: &Wanted<'_>, names: &[&str; 2]) -> Result<Formula, String> {
+fn scheme(wanted: &Comparison<'_>, names: &[&str; 2]) -> Result<Formula, String> {
     let mut any = Vec::new();
     for (scheme, name) in [Scheme::Http, Scheme::Https].into_iter().zip(names) {
         let is_wanted = match wanted {
-            Wanted::Equal(value) => name == value,
-            Wanted::Alike(value) => name.eq_ignore_ascii_case(value),
-            Wanted::Set => is_set(name),
-            Wanted::Found(pattern) => find(pattern, name)?,
+            Comparison::Equal(value) => name == value,
+            Comparison::Alike(value) => name.eq_ignore_ascii_case(value),
+            Comparison::Set => is_set(name),
+            Comparison::Found(pattern) => find(pattern, name)?,
         };
         if is_wanted {
             any.push(Formula::Atom(Atom::Scheme(scheme)));
@@ -361,16 +361,16 @@ fn scheme(wanted: &Wanted<'_>, names: &[&str; 2]) -> Result<Formula, String> {
 
 /// The condition that the client address equals a text. nginx compares texts, so only the canonical text of an address
 /// can be equal, and no client equals a network.
-fn client(wanted: &Wanted<'_>) -> Result<Formula, String> {
+fn client(wanted: &Comparison<'_>) -> Result<Formula, String> {
     let text = match wanted {
-        Wanted::Equal(text) => (*text).to_owned(),
-        Wanted::Alike(text) => text.to_ascii_lowercase(),
-        Wanted::Found(_) => {
+        Comparison::Equal(text) => (*text).to_owned(),
+        Comparison::Alike(text) => text.to_ascii_lowercase(),
+        Comparison::Found(_) => {
             return Err(
                 "client addresses can be compared with networks, not with expressions".to_owned(),
             );
         }
-        Wanted::Set => return Ok(Formula::always()),
+        Comparison::Set => return Ok(Formula::always()),
     };
     match text.parse::<IpAddr>() {
         Ok(address) if address.to_string() != text => Ok(Formula::never()),
@@ -384,11 +384,11 @@ fn client(wanted: &Wanted<'_>) -> Result<Formula, String> {
     }
 }
 
-fn path(wanted: &Wanted<'_>) -> Atom {
+fn path(wanted: &Comparison<'_>) -> Atom {
     Atom::Path(match wanted {
-        Wanted::Equal(path) => Path::Exact((*path).to_owned()),
-        Wanted::Alike(path) => Path::Pattern(format!("(?i)^{}$", regex::escape(path))),
-        Wanted::Found(pattern) => Path::Pattern(pattern.clone()),
-        Wanted::Set => Path::Any,
+        Comparison::Equal(path) => Path::Exact((*path).to_owned()),
+        Comparison::Alike(path) => Path::Pattern(format!("(?i)^{}$", regex::escape(path))),
+        Comparison::Found(pattern) => Path::Pattern(pattern.clone()),
+        Comparison::Set => Path::Any,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::access::{self, Entry};
+use super::access::{self, AccessOutcome};
 use super::caching::alike;
 use super::directory::files;
 use super::errors;
@@ -12,10 +12,10 @@ use super::log;
 use super::proxy;
 use super::real_ip;
 use super::scope::Scope;
-use super::work::{Spot, State, Work};
+use super::work::{Context, RouteContext, State};
 use crate::document::Value;
 use crate::expression::condition::Path;
-use crate::expression::decide::{Given, TooMany};
+use crate::expression::decide::{KnownRequests, LimitExceeded};
 use crate::settings::route::{Response, Route};
 use crate::settings::unit::{nginx_size, written_size};
 use crate::source::directive::Directive;
@@ -25,16 +25,16 @@ const FOREIGN_STATUS: u16 = 501;
 
 /// Creates the route for the content of a location.
 pub(super) fn serve<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     state: &State<'a>,
-    given: &Given,
+    given: &KnownRequests,
     comments: &[String],
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     let scope = &state.scope;
     // nginx determines the client address again after the rewrite rules.
     let mut constants = state.constants.clone();
     real_ip::mark(scope, &work.trusted, &mut constants);
-    let spot = Spot {
+    let spot = RouteContext {
         when: &given.condition,
         constants: &constants,
     };
@@ -42,8 +42,8 @@ pub(super) fn serve<'a>(
     route.comments = comments.to_vec();
     timeouts(work, scope, &mut route);
     match access::write(work, scope, spot.constants, &mut route) {
-        Entry::Open => respond(work, state, &spot, &mut route),
-        Entry::Refused | Entry::Closed => {}
+        AccessOutcome::Open => respond(work, state, &spot, &mut route),
+        AccessOutcome::Refused | AccessOutcome::Closed => {}
     }
     fields::response(work, scope, &spot, &mut route);
     compression(work, scope, &mut route);
@@ -56,15 +56,15 @@ pub(super) fn serve<'a>(
 
 /// Creates the route for an `internal` location. nginx refuses requests of clients before the rules of the location.
 pub(super) fn internal<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     state: &State<'a>,
-    given: &Given,
+    given: &KnownRequests,
     directive: &'a Directive,
     comments: &[String],
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     let how = "clients get 404; Onrush has no internal redirects, and a server's response with X-Accel-Redirect becomes 502";
     work.notes.approximated(directive, how);
-    let spot = Spot {
+    let spot = RouteContext {
         when: &given.condition,
         constants: &state.constants,
     };
@@ -76,7 +76,12 @@ pub(super) fn internal<'a>(
 }
 
 /// Sets the response to the content of the location: a server, files, or nothing.
-fn respond<'a>(work: &mut Work<'a>, state: &State<'a>, spot: &Spot<'_>, route: &mut Route) {
+fn respond<'a>(
+    work: &mut Context<'a>,
+    state: &State<'a>,
+    spot: &RouteContext<'_>,
+    route: &mut Route,
+) {
     let handler = Handler::of(&state.scope);
     let is_location = state.at < state.locations.len();
     if handler.is_none()
@@ -129,7 +134,7 @@ fn has_timeout(route: &Route, key: &str) -> bool {
 }
 
 /// Leaves timeouts that are equal in all routes to `[timeouts]`, and the others to the routes.
-pub(super) fn share_timeouts(work: &mut Work<'_>) {
+pub(super) fn share_timeouts(work: &mut Context<'_>) {
     for key in ROUTE_TIMEOUTS {
         let value = |route: &Route| {
             let found = route.timeouts.iter().find(|(known, _)| *known == key);
@@ -150,7 +155,7 @@ pub(super) fn share_timeouts(work: &mut Work<'_>) {
 }
 
 /// Timeouts of connections, which do not depend on the response.
-pub(super) fn connection_timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
+pub(super) fn connection_timeouts<'a>(work: &mut Context<'a>, scope: &Scope<'a>) {
     for (name, key) in [
         ("client_header_timeout", "client_head"),
         ("keepalive_timeout", "client_idle"),
@@ -159,21 +164,21 @@ pub(super) fn connection_timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
     }
 }
 
-fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+fn timeouts<'a>(work: &mut Context<'a>, scope: &Scope<'a>, route: &mut Route) {
     connection_timeouts(work, scope);
     for (name, key) in [
         ("client_body_timeout", "client_body"),
         ("send_timeout", "client_send"),
     ] {
         if let Some(time) = timeout(work, scope, name, key) {
-            route.wait(key, time);
+            route.set_timeout(key, time);
         }
     }
 }
 
 /// The time of a directive, recorded as the value of `key`.
 fn timeout<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     scope: &Scope<'a>,
     name: &str,
     key: &'static str,
@@ -186,7 +191,7 @@ fn timeout<'a>(
             None
         }
         Some(time) => {
-            work.timeouts.say(key, time, directive);
+            work.timeouts.record(key, time, directive);
             Some(time)
         }
         None => {
@@ -198,7 +203,7 @@ fn timeout<'a>(
 }
 
 /// `gzip` and the other directives of its module.
-pub(super) fn compression<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+pub(super) fn compression<'a>(work: &mut Context<'a>, scope: &Scope<'a>, route: &mut Route) {
     let Some(gzip) = scope.one("gzip") else {
         return;
     };
@@ -257,9 +262,9 @@ pub(super) fn compression<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mu
 
 /// Files for a path that a `rewrite … break` has changed: they are in the directory that replaces the route's prefix.
 fn rewritten_files<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     state: &State<'a>,
-    spot: &Spot<'_>,
+    spot: &RouteContext<'_>,
     rewrite: &'a Directive,
 ) -> Response {
     let is_root = state.scope.own("alias").is_none();

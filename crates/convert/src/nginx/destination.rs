@@ -2,18 +2,18 @@
 //! Where such a location refuses requests, the route has to refuse them.
 
 use super::guard::has_refusal;
-use super::internal::{has_same_access, is_open, taker};
-use super::location::{Asks, Location};
-use super::redirect::leads_out;
+use super::internal_redirect::{has_same_access, is_open, matching_location};
+use super::location::{Location, MatchExtent};
+use super::redirect::is_url;
 use super::scope::Scope;
 use super::variable::expanded;
 use super::work::State;
-use crate::expression::automaton::is_same_behind;
-use crate::expression::condition::{Both, Path};
+use crate::expression::automaton::matches_same_after;
+use crate::expression::condition::{Conjunction, Path};
 use crate::expression::decide::Formula;
 use crate::expression::dialect;
-use crate::expression::pattern::{Simple, simple};
-use crate::expression::pcre::translated;
+use crate::expression::pattern::{PrefixPattern, prefix_pattern};
+use crate::expression::pcre::with_pcre_semantics;
 use crate::source::directive::Directive;
 
 /// A chain of rewrites ends here: nginx responds with 500 after ten.
@@ -53,16 +53,16 @@ pub(super) fn refused(state: &State<'_>, directive: &Directive) -> Option<Formul
 /// Whether a `rewrite` has nginx look for another location, or for files of another name.
 pub(super) fn is_internal(directive: &Directive) -> bool {
     let (replacement, flag) = (directive.argument(1), directive.argument(2));
-    !matches!(flag, "break" | "permanent" | "redirect") && !leads_out(replacement)
+    !matches!(flag, "break" | "permanent" | "redirect") && !is_url(replacement)
 }
 
 /// The paths that a `rewrite` is for.
 pub(super) fn rewritten(directive: &Directive) -> Result<Path, String> {
     let pattern = directive.argument(0);
-    match simple(pattern).map(|simple| simple.path) {
+    match prefix_pattern(pattern).map(|simple| simple.path) {
         Some(Path::Prefix(path)) if path == "/" => Ok(Path::Any),
         Some(path) => Ok(path),
-        None => Path::carried(pattern),
+        None => Path::from_pcre(pattern),
     }
 }
 
@@ -90,10 +90,10 @@ impl Rewrite {
         let literal = path.split('$').next().unwrap_or_default();
         let (mut begin, mut replaced) = (literal.to_owned(), None);
         let group = path.strip_prefix(literal).unwrap_or_default();
-        if let Some(Simple {
+        if let Some(PrefixPattern {
             path: Path::Prefix(prefix),
             captured: Some(captured),
-        }) = simple(directive.argument(0))
+        }) = prefix_pattern(directive.argument(0))
             && group == "${1}"
         {
             begin += &captured;
@@ -108,7 +108,7 @@ impl Rewrite {
 
     fn targets<'s, 'a>(&self, state: &'s State<'a>) -> Vec<Target<'s, 'a>> {
         if !self.path.contains('$') {
-            let taker = taker(state, &self.path).map(|(_, location)| location);
+            let taker = matching_location(state, &self.path).map(|(_, location)| location);
             return vec![Target {
                 location: taker,
                 from: None,
@@ -131,7 +131,7 @@ impl Rewrite {
                     around = around.or(Some((length, location)));
                 }
                 _ if !location.is_expression() => {}
-                path if path.and(&Path::Prefix(self.begin.clone())) == Both::Never => {}
+                path if path.and(&Path::Prefix(self.begin.clone())) == Conjunction::Never => {}
                 _ => targets.push(Target {
                     location: Some(location),
                     from: None,
@@ -170,20 +170,20 @@ impl Rewrite {
 
     /// Whether a location with an expression takes the original path if it takes the new one.
     fn is_found_before(&self, state: &State<'_>, location: &Location<'_>, from: &Path) -> bool {
-        if !location.is_expression() || location.asks == Asks::Wider {
+        if !location.is_expression() || location.asks == MatchExtent::Wider {
             return false;
         }
         let is_it = |other: &Location<'_>| other.directive.number == location.directive.number;
         let at = state.locations.iter().position(is_it);
         let before = &state.locations[..at.unwrap_or_default()];
-        let is_earlier = |other: &Location<'_>| other.path.path.and(from) != Both::Never;
+        let is_earlier = |other: &Location<'_>| other.path.path.and(from) != Conjunction::Never;
         let is_passed = match state.at == state.locations.len() {
             true => !before.iter().any(is_earlier),
             false => at.is_some_and(|at| at < state.at),
         };
-        let pattern = translated(&location.path.path.as_pattern());
+        let pattern = with_pcre_semantics(&location.path.path.as_pattern());
         let is_same = match &self.replaced {
-            Some(prefix) => is_same_behind(&pattern, prefix, &self.begin),
+            Some(prefix) => matches_same_after(&pattern, prefix, &self.begin),
             // The new path is a part of the original one.
             None => {
                 let group = self.path.strip_prefix("${");
@@ -204,7 +204,7 @@ fn refuses(state: &State<'_>, location: Option<&Location<'_>>, from: &Path, dept
     let Some(location) = location else {
         return is_stricter(state, &state.server, from);
     };
-    if location.asks == Asks::Wider
+    if location.asks == MatchExtent::Wider
         || has_refusal(location.directive)
         || is_stricter(state, &location.scope, from)
     {
@@ -238,7 +238,7 @@ fn is_stricter(state: &State<'_>, target: &Scope<'_>, from: &Path) -> bool {
     let is_server = state.at == state.locations.len();
     let mut others = state.locations.iter();
     let is_other = |location: &Location<'_>| {
-        location.path.path.and(from) != Both::Never && !is_same(&location.scope)
+        location.path.path.and(from) != Conjunction::Never && !is_same(&location.scope)
     };
     !is_same(&state.scope) || is_server && others.any(is_other)
 }
@@ -247,7 +247,7 @@ fn is_stricter(state: &State<'_>, target: &Scope<'_>, from: &Path) -> bool {
 fn has_access_rules(scope: &Scope<'_>) -> bool {
     let denies = scope.all_of(&["allow", "deny"]);
     let has_password = !matches!(scope.value("auth_basic"), "" | "off");
-    let modules = scope.matching(super::guard::is_foreign);
+    let modules = scope.matching(super::guard::is_access_module);
     has_password
         || denies.iter().any(|rule| rule.name() == "deny")
         || modules.iter().any(|rule| rule.argument(0) != "off")

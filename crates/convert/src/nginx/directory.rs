@@ -2,11 +2,11 @@
 
 use std::path::Path as FilePath;
 
-use super::attempt::{LooksFor, try_files};
-use super::internal;
+use super::attempt::{Lookup, try_files};
+use super::internal_redirect;
 use super::scope::Scope;
 use super::variable::expanded;
-use super::work::{Spot, State, Work};
+use super::work::{Context, RouteContext, State};
 use crate::document::Value;
 use crate::expression::condition::Path;
 use crate::settings::route::Response;
@@ -14,9 +14,9 @@ use crate::source::directive::Directive;
 
 /// Files of the location's directory, or of its subdirectory `below`.
 pub(super) fn files<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     state: &State<'a>,
-    spot: &Spot<'_>,
+    spot: &RouteContext<'_>,
     below: Option<&str>,
 ) -> Response {
     let scope = &state.scope;
@@ -52,8 +52,8 @@ pub(super) fn files<'a>(
     });
     let tried = tried.unwrap_or_default();
     let names = match tried.looks_for {
-        LooksFor::FilesAlone => Vec::new(),
-        LooksFor::Index => index(work, state, alias.or(root)),
+        Lookup::FilesAlone => Vec::new(),
+        Lookup::Index => index(work, state, alias.or(root)),
     };
     if names != ["index.html"] {
         keys.push(("index".to_owned(), Value::texts(names)));
@@ -82,9 +82,9 @@ pub(super) fn files<'a>(
 
 /// The directory of the files; none if no file can be found.
 fn directory<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     said: Option<&'a Directive>,
-    spot: &Spot<'_>,
+    spot: &RouteContext<'_>,
 ) -> Option<String> {
     let directory = match said {
         Some(directive) => {
@@ -105,7 +105,7 @@ fn directory<'a>(
     (!is_missing).then_some(directory)
 }
 
-fn listings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
+fn listings<'a>(work: &mut Context<'a>, scope: &Scope<'a>) {
     if let Some(format) = scope.one("autoindex_format") {
         match format.argument(0) {
             "html" => work.notes.carried(format),
@@ -129,7 +129,7 @@ fn listings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
 
 /// Index files of a directory, except files that nginx handles in another location.
 fn index<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     state: &State<'a>,
     directory: Option<&'a Directive>,
 ) -> Vec<String> {
@@ -141,11 +141,11 @@ fn index<'a>(
     }
     for name in said.map_or(&default[..], Directive::arguments) {
         let is_name = !name.contains(['/', '$']) && !matches!(name.as_str(), "" | "." | "..");
-        let other = internal::stranger_to_index(state, name);
+        let other = internal_redirect::conflicting_for_index(state, name);
         let why = match other {
             _ if !is_name => "names of index files cannot contain slashes or variables".to_owned(),
             None => {
-                if let Some(own) = internal::stricter_for_index(state, name) {
+                if let Some(own) = internal_redirect::stricter_for_index(state, name) {
                     let how = format!(
                         "its settings do not apply to {name} as an index file or through try_files"
                     );
@@ -171,14 +171,14 @@ fn index<'a>(
 }
 
 /// Whether an `alias` names an existing file.
-fn is_file(work: &Work<'_>, alias: &Directive) -> bool {
+fn is_file(work: &Context<'_>, alias: &Directive) -> bool {
     let name = alias.argument(0);
     let is_plain = !name.contains('$') && !name.ends_with('/');
     is_plain && work.files.read(FilePath::new(&work.path(name))).is_ok()
 }
 
 /// Checks that the path after the route's prefix is the path below the directory.
-fn alias_fits(directive: &Directive, spot: &Spot<'_>) -> Result<(), &'static str> {
+fn alias_fits(directive: &Directive, spot: &RouteContext<'_>) -> Result<(), &'static str> {
     let (Path::Prefix(prefix), true) = (spot.when.path(), spot.when.path().is_literal()) else {
         return Err(
             "Onrush finds files by the path after a prefix, and this location has none; the response is 404",

@@ -1,15 +1,15 @@
 //! `error_page` and `client_max_body_size`.
 
 use super::handler::Module;
-use super::internal;
+use super::internal_redirect;
 use super::scope::Scope;
-use super::work::{State, Work};
+use super::work::{Context, State};
 use crate::document::Value;
 use crate::settings::route::Route;
 use crate::settings::unit::{nginx_size, written_size};
 use crate::source::directive::Directive;
 
-pub(super) fn write<'a>(work: &mut Work<'a>, state: &State<'a>, route: &mut Route) {
+pub(super) fn write<'a>(work: &mut Context<'a>, state: &State<'a>, route: &mut Route) {
     let scope = &state.scope;
     let mut pages: Vec<(String, Value)> = Vec::new();
     for directive in scope.all("error_page") {
@@ -36,7 +36,7 @@ pub(super) fn write<'a>(work: &mut Work<'a>, state: &State<'a>, route: &mut Rout
 }
 
 fn page<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     state: &State<'a>,
     directive: &'a Directive,
     pages: &mut Vec<(String, Value)>,
@@ -77,10 +77,10 @@ fn page<'a>(
 }
 
 /// The file of a page, if the location that matches it serves files.
-fn file(work: &Work<'_>, state: &State<'_>, place: &str) -> Result<String, String> {
+fn file(work: &Context<'_>, state: &State<'_>, place: &str) -> Result<String, String> {
     let scope = scope_of(state, place);
-    if let Some((_, location)) = internal::taker(state, place)
-        && (!internal::is_plain(scope) || scope.own("alias").is_some())
+    if let Some((_, location)) = internal_redirect::matching_location(state, place)
+        && (!internal_redirect::is_plain(scope) || scope.own("alias").is_some())
     {
         let shown = location.directive.shown();
         return Err(format!(
@@ -96,7 +96,8 @@ fn file(work: &Work<'_>, state: &State<'_>, place: &str) -> Result<String, Strin
 
 /// Scope of the location in which nginx looks up a page.
 fn scope_of<'s, 'a>(state: &'s State<'a>, place: &str) -> &'s Scope<'a> {
-    internal::taker(state, place).map_or(&state.server, |(_, location)| &location.scope)
+    internal_redirect::matching_location(state, place)
+        .map_or(&state.server, |(_, location)| &location.scope)
 }
 
 /// Whether access rules apply to a page.

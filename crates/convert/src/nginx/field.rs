@@ -4,12 +4,12 @@ use super::map::Map;
 use super::variable::field_name;
 use crate::expression::condition::{Atom, Test};
 use crate::expression::decide::Formula;
-use crate::expression::parts::Parts;
+use crate::expression::parts::ElementDelimiters;
 use crate::expression::pcre::is_found;
 
 /// Wanted value of a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Wanted<'a> {
+pub(super) enum Comparison<'a> {
     Equal(&'a str),
     /// Equal, ignoring case.
     Alike(&'a str),
@@ -19,19 +19,19 @@ pub(super) enum Wanted<'a> {
     Set,
 }
 
-impl Wanted<'_> {
+impl Comparison<'_> {
     /// The text or expression; empty for [`Wanted::Set`].
     pub(super) fn text(&self) -> &str {
         match self {
-            Wanted::Equal(text) | Wanted::Alike(text) => text,
-            Wanted::Found(pattern) => pattern,
-            Wanted::Set => "",
+            Comparison::Equal(text) | Comparison::Alike(text) => text,
+            Comparison::Found(pattern) => pattern,
+            Comparison::Set => "",
         }
     }
 }
 
 /// The condition on a field, cookie or parameter; none for other variables.
-pub(super) fn field(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
+pub(super) fn field(name: &str, wanted: &Comparison<'_>) -> Option<Formula> {
     let field = match name {
         "content_type" => Some("Content-Type".to_owned()),
         "content_length" => Some("Content-Length".to_owned()),
@@ -52,7 +52,7 @@ const LETTERS_MAX: usize = 4;
 
 /// A parameter, which nginx finds by its name in either case. Onrush compares the case, so other spellings are conditions of their
 /// own, or an unknown part if the name is long.
-fn parameter_test(name: &str, wanted: &Wanted<'_>) -> Formula {
+fn parameter_test(name: &str, wanted: &Comparison<'_>) -> Formula {
     let spelt = |name: String| tested(wanted, |test| Atom::Query(name.clone(), test));
     let lower = name.to_ascii_lowercase();
     let is_letter = |letter: &char| letter.is_ascii_alphabetic();
@@ -85,20 +85,23 @@ fn parameter_test(name: &str, wanted: &Wanted<'_>) -> Formula {
 }
 
 /// Whether an empty or missing value fulfils the condition.
-fn takes_none(wanted: &Wanted<'_>) -> bool {
+fn takes_none(wanted: &Comparison<'_>) -> bool {
     match wanted {
-        Wanted::Equal(text) | Wanted::Alike(text) => text.is_empty(),
-        Wanted::Found(pattern) => is_found(pattern, ""),
-        Wanted::Set => false,
+        Comparison::Equal(text) | Comparison::Alike(text) => text.is_empty(),
+        Comparison::Found(pattern) => is_found(pattern, ""),
+        Comparison::Set => false,
     }
 }
 
 /// Maximum number of hyphens in a name that are also tried as underscores; each doubles the number of conditions.
-const JOINTS_MAX: usize = 3;
+const HYPHENS_MAX: usize = 3;
 
 /// Like `field`, if nginx accepts field names with underscores: `$http_a_b` is the field `a-b` or `a_b`. Fails if the
 /// name has more than [`JOINTS_MAX`] hyphens.
-pub(super) fn respelt_field(name: &str, wanted: &Wanted<'_>) -> Result<Option<Formula>, String> {
+pub(super) fn field_with_underscores(
+    name: &str,
+    wanted: &Comparison<'_>,
+) -> Result<Option<Formula>, String> {
     // nginx finds these by their whole names (ngx_http_core_variables).
     const WHOLE: [&str; 2] = ["http_user_agent", "http_x_forwarded_for"];
     let of_field = name.strip_prefix("http_").map(field_name);
@@ -106,7 +109,7 @@ pub(super) fn respelt_field(name: &str, wanted: &Wanted<'_>) -> Result<Option<Fo
         return Ok(field(name, wanted));
     };
     let joints: Vec<usize> = of_field.match_indices('-').map(|(at, _)| at).collect();
-    if joints.len() > JOINTS_MAX {
+    if joints.len() > HYPHENS_MAX {
         return Err(format!(
             "${name} may be one of too many fields: expected a name with fewer underscores"
         ));
@@ -130,13 +133,13 @@ pub(super) fn respelt_field(name: &str, wanted: &Wanted<'_>) -> Result<Option<Fo
 }
 
 /// A missing field counts as an empty value.
-fn tested(wanted: &Wanted<'_>, atom: impl Fn(Test) -> Atom) -> Formula {
+fn tested(wanted: &Comparison<'_>, atom: impl Fn(Test) -> Atom) -> Formula {
     let pattern = match wanted {
-        Wanted::Equal("") | Wanted::Alike("") => "^$".to_owned(),
-        Wanted::Equal(value) => return Formula::Atom(atom(Test::Is((*value).to_owned()))),
-        Wanted::Alike(value) => format!("(?i)^{}$", regex::escape(value)),
-        Wanted::Found(pattern) => pattern.clone(),
-        Wanted::Set => "^(0.|[^0])".to_owned(),
+        Comparison::Equal("") | Comparison::Alike("") => "^$".to_owned(),
+        Comparison::Equal(value) => return Formula::Atom(atom(Test::Is((*value).to_owned()))),
+        Comparison::Alike(value) => format!("(?i)^{}$", regex::escape(value)),
+        Comparison::Found(pattern) => pattern.clone(),
+        Comparison::Set => "^(0.|[^0])".to_owned(),
     };
     let takes_none = is_found(&pattern, "");
     let found = Formula::Atom(atom(Test::Matches(pattern)));
@@ -147,7 +150,7 @@ fn tested(wanted: &Wanted<'_>, atom: impl Fn(Test) -> Atom) -> Formula {
 }
 
 /// A condition on a cookie in the field `Cookie`, by its name in any case.
-fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
+fn cookie_test(name: &str, wanted: &Comparison<'_>) -> Option<Formula> {
     let begin = format!("(?i:(?:^|[;,]) *{} *= *)", regex::escape(name));
     let cookie = |value: &str| {
         let pattern = format!("{begin}{value}");
@@ -155,17 +158,17 @@ fn cookie_test(name: &str, wanted: &Wanted<'_>) -> Option<Formula> {
     };
     let none = || Formula::Not(Box::new(cookie("[^; ]")));
     Some(match wanted {
-        Wanted::Equal("") | Wanted::Alike("") => none(),
-        Wanted::Equal(value) => cookie(&format!("{}(?:;|$)", regex::escape(value))),
-        Wanted::Alike(value) => cookie(&format!("(?i:{})(?:;|$)", regex::escape(value))),
-        Wanted::Set => cookie("(?:0[^;]|[^0; ])"),
-        Wanted::Found(pattern) => {
+        Comparison::Equal("") | Comparison::Alike("") => none(),
+        Comparison::Equal(value) => cookie(&format!("{}(?:;|$)", regex::escape(value))),
+        Comparison::Alike(value) => cookie(&format!("(?i:{})(?:;|$)", regex::escape(value))),
+        Comparison::Set => cookie("(?:0[^;]|[^0; ])"),
+        Comparison::Found(pattern) => {
             let takes_none = is_found(pattern, "");
             let (flags, bare) = match pattern.strip_prefix("(?i)") {
                 Some(bare) => ("i", bare),
                 None => ("", pattern.as_str()),
             };
-            let parts = Parts {
+            let parts = ElementDelimiters {
                 separator: ';',
                 begin: "",
                 before: "[^;]*",

@@ -3,9 +3,11 @@
 use super::caching;
 use super::hidden;
 use super::scope::Scope;
-use super::variable::{EMPTY, differences, lone_mark, may_be_empty, template};
-use super::work::{Spot, Work};
-use crate::settings::route::{On, Response, Route, is_changeable};
+use super::variable::{
+    EMPTY, may_be_empty, question_mark_difference, template, template_differences,
+};
+use super::work::{Context, RouteContext};
+use crate::settings::route::{EditScope, Response, Route, is_changeable};
 use crate::source::directive::Directive;
 
 /// Statuses to which `add_header` applies without `always`.
@@ -13,9 +15,9 @@ const USUAL: [u16; 10] = [200, 201, 204, 206, 301, 302, 303, 304, 307, 308];
 
 /// Writes the edits of response fields into the route.
 pub(super) fn response<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     scope: &Scope<'a>,
-    spot: &Spot<'_>,
+    spot: &RouteContext<'_>,
     route: &mut Route,
 ) {
     hidden::write(work, scope, route);
@@ -36,13 +38,18 @@ pub(super) fn response<'a>(
         Response::Redirect { .. } | Response::Files(_) | Response::File(_) => false,
     };
     route.response_on = match (has_always, is_unusual && !added.is_empty()) {
-        (true, _) => On::Always,
-        (false, true) => On::Statuses(USUAL.to_vec()),
-        (false, false) => On::Own,
+        (true, _) => EditScope::Always,
+        (false, true) => EditScope::Statuses(USUAL.to_vec()),
+        (false, false) => EditScope::Own,
     };
 }
 
-fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route: &mut Route) {
+fn add<'a>(
+    work: &mut Context<'a>,
+    directive: &'a Directive,
+    spot: &RouteContext<'_>,
+    route: &mut Route,
+) {
     let name = directive.argument(0);
     if !is_changeable(name) {
         let why = "Onrush writes this field itself";
@@ -68,7 +75,7 @@ fn add<'a>(work: &mut Work<'a>, directive: &'a Directive, spot: &Spot<'_>, route
         work.notes.approximated(directive, EMPTY);
     }
     let written = directive.argument(1);
-    for how in differences(written).chain(lone_mark(written, &value)) {
+    for how in template_differences(written).chain(question_mark_difference(written, &value)) {
         work.notes.approximated(directive, how);
     }
     if is_single {

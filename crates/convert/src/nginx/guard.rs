@@ -2,7 +2,7 @@
 
 use crate::expression::condition::Path;
 use crate::expression::dialect;
-use crate::expression::pattern::Simple;
+use crate::expression::pattern::PrefixPattern;
 use crate::source::directive::Directive;
 
 pub(super) fn refuses(directive: &Directive) -> bool {
@@ -25,7 +25,7 @@ pub(super) fn guards_own(directive: &Directive) -> bool {
         "deny" | "internal" => true,
         "limit_except" => guards_own(rule),
         "auth_basic" => rule.argument(0) != "off",
-        name => is_foreign(name) && rule.argument(0) != "off",
+        name => is_access_module(name) && rule.argument(0) != "off",
     })
 }
 
@@ -66,8 +66,8 @@ pub(super) fn modifier(directive: &Directive) -> Option<(&str, &str)> {
 }
 
 /// Paths to refuse instead of an expression that cannot be matched, with a description for the note.
-pub(super) fn wider(directive: &Directive) -> (Simple, &'static str) {
-    let plain = |path: Path| Simple {
+pub(super) fn wider(directive: &Directive) -> (PrefixPattern, &'static str) {
+    let plain = |path: Path| PrefixPattern {
         path,
         captured: None,
     };
@@ -116,7 +116,7 @@ fn single_slashes(text: &str) -> String {
 }
 
 /// Whether a directive of this name lets a module decide about access.
-pub(super) fn is_foreign(name: &str) -> bool {
+pub(super) fn is_access_module(name: &str) -> bool {
     const OTHERS: [&str; 7] = [
         "SecRulesEnabled",
         "accesskey",

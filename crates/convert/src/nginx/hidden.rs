@@ -2,7 +2,7 @@
 
 use super::handler::Module;
 use super::scope::Scope;
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::settings::route::{Response, Route};
 
@@ -37,7 +37,7 @@ fn table(hide: Vec<String>, refuse: Vec<String>) -> Value {
 }
 
 /// Writes the fields that a location hides, if they differ from the default.
-pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+pub(super) fn write<'a>(work: &mut Context<'a>, scope: &Scope<'a>, route: &mut Route) {
     let Response::Forward(_) = route.response else {
         return;
     };

@@ -1,7 +1,7 @@
 //! Splits nginx's language into words, braces and semicolons, with quotes, escapes and comments resolved.
 
 use crate::limits;
-use crate::source::Unusable;
+use crate::source::InputError;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
@@ -38,7 +38,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token and its line; none at the end of the text.
-    pub(super) fn next(&mut self) -> Result<Option<(Token, usize)>, Unusable> {
+    pub(super) fn next(&mut self) -> Result<Option<(Token, usize)>, InputError> {
         loop {
             let line = self.line;
             let Some(letter) = self.take() else {
@@ -61,7 +61,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Skips a block of Lua up to its closing brace.
-    pub(super) fn pass_block(&mut self) -> Result<(), Unusable> {
+    pub(super) fn pass_block(&mut self) -> Result<(), InputError> {
         let begin = self.line;
         let mut depth = 1_usize;
         while let Some(letter) = self.take() {
@@ -80,7 +80,7 @@ impl<'a> Lexer<'a> {
             }
         }
         let message = "unclosed block: expected \"}\"";
-        Err(Unusable::at(self.file, begin, message))
+        Err(InputError::at(self.file, begin, message))
     }
 
     fn take(&mut self) -> Option<char> {
@@ -95,7 +95,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn quoted(&mut self, quote: char, begin: usize) -> Result<String, Unusable> {
+    fn quoted(&mut self, quote: char, begin: usize) -> Result<String, InputError> {
         let word = self.quoted_inside(quote, begin)?;
         match self.rest.peek() {
             None | Some(';' | '{' | ')') => Ok(word),
@@ -103,12 +103,12 @@ impl<'a> Lexer<'a> {
             Some(letter) => {
                 let message =
                     format!("{letter:?} after a quoted word: expected a space, \";\" or \"{{\"");
-                Err(Unusable::at(self.file, self.line, message))
+                Err(InputError::at(self.file, self.line, message))
             }
         }
     }
 
-    fn quoted_inside(&mut self, quote: char, begin: usize) -> Result<String, Unusable> {
+    fn quoted_inside(&mut self, quote: char, begin: usize) -> Result<String, InputError> {
         let mut word = String::new();
         while let Some(letter) = self.take() {
             match letter {
@@ -118,7 +118,7 @@ impl<'a> Lexer<'a> {
             }
         }
         let message = format!("unclosed quote: expected {quote}");
-        Err(Unusable::at(self.file, begin, message))
+        Err(InputError::at(self.file, begin, message))
     }
 
     fn bare(&mut self, first: char) -> String {
@@ -158,12 +158,12 @@ impl<'a> Lexer<'a> {
 }
 
 /// The error for a directive with too many words.
-pub(super) fn too_many_words(file: &str, line: usize) -> Unusable {
+pub(super) fn too_many_words(file: &str, line: usize) -> InputError {
     let message = format!(
         "no end of the directive within {} words: expected \";\" or \"{{\"",
         limits::WORDS_MAX
     );
-    Unusable::at(file, line, message)
+    InputError::at(file, line, message)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! `listen` of all servers, and the certificates of the listeners.
 
 use super::clients;
-use super::real_ip::{believes_header, trusted};
+use super::real_ip::{trusted, trusts_proxy_header};
 use super::scope::Scope;
 use super::server::Server;
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::settings::front::{Listener, self_signed};
 use crate::source::directive::Directive;
@@ -18,7 +18,7 @@ enum Part {
 
 /// Adds the addresses of a server to `listeners`.
 pub(super) fn gather<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     server: usize,
     scope: &Scope<'a>,
     directives: &'a [Directive],
@@ -71,7 +71,7 @@ fn put(listener: Listener, server: usize, part: Part, listeners: &mut Vec<Listen
 }
 
 fn listen<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     server: usize,
     scope: &Scope<'a>,
     directive: &'a Directive,
@@ -92,7 +92,7 @@ fn listen<'a>(
             "ssl" => speaks_tls = true,
             "proxy_protocol" => {
                 listener.proxy_protocol = Some(proxy_protocol(work, scope, directive));
-                if believes_header(scope) {
+                if trusts_proxy_header(scope) {
                     let how = "the client address comes from the PROXY header; nginx uses the address of the connection without real_ip_header proxy_protocol";
                     work.notes.approximated(directive, how);
                 }
@@ -140,7 +140,11 @@ fn address(text: &str) -> String {
 }
 
 /// The value of `proxy_protocol`, limited to the networks of `set_real_ip_from`.
-fn proxy_protocol<'a>(work: &mut Work<'a>, scope: &Scope<'a>, directive: &'a Directive) -> Value {
+fn proxy_protocol<'a>(
+    work: &mut Context<'a>,
+    scope: &Scope<'a>,
+    directive: &'a Directive,
+) -> Value {
     let trusted = trusted(work, scope);
     if trusted.is_empty() {
         return Value::Truth(true);
@@ -151,7 +155,7 @@ fn proxy_protocol<'a>(work: &mut Work<'a>, scope: &Scope<'a>, directive: &'a Dir
 }
 
 /// Writes the certificates of the servers into a listener with TLS.
-pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers: &[Server<'a>]) {
+pub(super) fn certify<'a>(work: &mut Context<'a>, listener: &mut Listener, servers: &[Server<'a>]) {
     if listener.tls.is_none() {
         return;
     }
@@ -201,7 +205,7 @@ pub(super) fn certify<'a>(work: &mut Work<'a>, listener: &mut Listener, servers:
     });
 }
 
-fn profile<'a>(work: &mut Work<'a>, scope: &Scope<'a>, entries: &mut Vec<(String, Value)>) {
+fn profile<'a>(work: &mut Context<'a>, scope: &Scope<'a>, entries: &mut Vec<(String, Value)>) {
     let Some(directive) = scope.one("ssl_protocols") else {
         return;
     };

@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 
 use super::guard::{guards_own, has_slashes, is_guarded, modifier, refuses, wider};
 use super::scope::Scope;
-use crate::expression::condition::{Both, Path};
-use crate::expression::pattern::{Simple, simple};
+use crate::expression::condition::{Conjunction, Path};
+use crate::expression::pattern::{PrefixPattern, prefix_pattern};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 use crate::source::note::Notes;
@@ -19,8 +19,8 @@ use crate::source::note::Notes;
 pub(super) struct Location<'a> {
     pub(super) directive: &'a Directive,
     pub(super) scope: Scope<'a>,
-    pub(super) path: Simple,
-    pub(super) asks: Asks,
+    pub(super) path: PrefixPattern,
+    pub(super) asks: MatchExtent,
     kind: Kind,
     /// Prefix locations around it, from the outermost: number of the directive, and kind.
     outer: Vec<(usize, Kind)>,
@@ -44,7 +44,7 @@ impl Location<'_> {
 
 /// Requests that a location matches in the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(super) enum MatchExtent {
     /// The same requests as in nginx.
     Exactly,
     /// More requests than in nginx, because Onrush cannot match its expression. All of them are refused.
@@ -87,7 +87,7 @@ pub(super) fn locations<'a>(
         .iter()
         .map(|location| applicable(location, &patterns))
         .collect();
-    let is_special = special(&prefixes, &lists, &common);
+    let is_special = precedes_common(&prefixes, &lists, &common);
     for (at, location) in prefixes.iter().enumerate() {
         if is_special[at] {
             narrowed(notes, location, &lists[at], &patterns, guards, &mut ordered);
@@ -126,7 +126,7 @@ pub(super) fn locations<'a>(
 fn reachable<'a>(notes: &mut Notes, found: Vec<Location<'a>>) -> Vec<Location<'a>> {
     let rivals: Vec<Option<&Location<'a>>> = found
         .iter()
-        .map(|location| shadow(location, &found))
+        .map(|location| shadowing_location(location, &found))
         .collect();
     let is_reached: Vec<bool> = rivals.iter().map(Option::is_none).collect();
     for (location, rival) in found.iter().zip(&rivals) {
@@ -142,7 +142,10 @@ fn reachable<'a>(notes: &mut Notes, found: Vec<Location<'a>>) -> Vec<Location<'a
 }
 
 /// A location next to one of the enclosing locations that matches all of its paths.
-fn shadow<'l, 'a>(location: &Location<'_>, found: &'l [Location<'a>]) -> Option<&'l Location<'a>> {
+fn shadowing_location<'l, 'a>(
+    location: &Location<'_>,
+    found: &'l [Location<'a>],
+) -> Option<&'l Location<'a>> {
     let (Path::Prefix(path) | Path::Exact(path)) = &location.path.path else {
         return None;
     };
@@ -184,7 +187,7 @@ fn applicable(location: &Location<'_>, patterns: &[Location<'_>]) -> Vec<usize> 
 }
 
 /// Whether each prefix must come before the common expressions.
-fn special(prefixes: &[Location<'_>], lists: &[Vec<usize>], common: &[usize]) -> Vec<bool> {
+fn precedes_common(prefixes: &[Location<'_>], lists: &[Vec<usize>], common: &[usize]) -> Vec<bool> {
     let all = 0..prefixes.len();
     let own: Vec<bool> = all
         .clone()
@@ -219,17 +222,17 @@ fn narrowed<'a>(
 ) {
     for pattern in list.iter().map(|at| &patterns[*at]) {
         let path = match pattern.path.path.and(&location.path.path) {
-            Both::Is(path) => path,
-            Both::Never => continue,
-            Both::Inexpressible if pattern.closes(guards) => {
+            Conjunction::Is(path) => path,
+            Conjunction::Never => continue,
+            Conjunction::Inexpressible if pattern.closes(guards) => {
                 notes.approximated(pattern.directive, REFUSED_EVERYWHERE);
                 ordered.push(Location {
-                    asks: Asks::Wider,
+                    asks: MatchExtent::Wider,
                     ..pattern.clone()
                 });
                 continue;
             }
-            Both::Inexpressible => {
+            Conjunction::Inexpressible => {
                 let why = "Onrush cannot combine this expression with the path around it";
                 notes.left_out(pattern.directive, why);
                 continue;
@@ -239,7 +242,7 @@ fn narrowed<'a>(
         let captured = pattern.path.captured.clone();
         let captured = captured.filter(|_| path == pattern.path.path);
         ordered.push(Location {
-            path: Simple { path, captured },
+            path: PrefixPattern { path, captured },
             ..pattern.clone()
         });
     }
@@ -267,26 +270,26 @@ fn gather<'a>(
         let inner_scope = scope.of_location(directive.inside());
         let (kind, path, asks) = match read(directive, scope, outer.last()) {
             Ok(Some((_, path))) if path.path.is_unreachable() => continue,
-            Ok(Some((kind, path))) => (kind, path, Asks::Exactly),
+            Ok(Some((kind, path))) => (kind, path, MatchExtent::Exactly),
             // Named locations are only reached by internal redirects.
             Ok(None) => continue,
             Err(why) if guards == Guards::Closed && is_guarded(directive) => {
                 let (path, paths) = wider(directive);
                 let why = format!("{why}; {paths} are refused (--open-guards leaves them out)");
                 notes.left_out(directive, why);
-                (Kind::Pattern, path, Asks::Wider)
+                (Kind::Pattern, path, MatchExtent::Wider)
             }
             Err(why) => {
                 notes.left_out(directive, why);
                 continue;
             }
         };
-        if asks == Asks::Exactly {
+        if asks == MatchExtent::Exactly {
             notes.carried(directive);
         }
         // A wider expression inside a location with an expression is handled as if it were outside.
         let is_within = |outer: &Location<'_>| outer.kind == Kind::Pattern;
-        let outer = match asks == Asks::Wider && outer.iter().any(is_within) {
+        let outer = match asks == MatchExtent::Wider && outer.iter().any(is_within) {
             true => &[],
             false => outer,
         };
@@ -302,7 +305,7 @@ fn gather<'a>(
                 .collect(),
         };
         let chain = [outer, std::slice::from_ref(&location)].concat();
-        if asks == Asks::Exactly {
+        if asks == MatchExtent::Exactly {
             gather(
                 notes,
                 directive.inside(),
@@ -328,11 +331,11 @@ fn read(
     directive: &Directive,
     scope: &Scope<'_>,
     outer: Option<&Location<'_>>,
-) -> Result<Option<(Kind, Simple)>, String> {
+) -> Result<Option<(Kind, PrefixPattern)>, String> {
     if scope.value("merge_slashes") == "off" && has_slashes(directive) {
         return Err("Onrush compares paths without empty segments".to_owned());
     }
-    let plain = |path: Path| Simple {
+    let plain = |path: Path| PrefixPattern {
         path,
         captured: None,
     };
@@ -362,13 +365,13 @@ fn read(
                 "~*" => format!("(?i){text}"),
                 _ => text.to_owned(),
             };
-            let path = match simple(&pattern) {
+            let path = match prefix_pattern(&pattern) {
                 // In an expression `$` also matches before a final line break, which an exact path would not.
-                Some(Simple {
+                Some(PrefixPattern {
                     path: Path::Exact(_),
                     ..
                 })
-                | None => plain(Path::carried(&pattern)?),
+                | None => plain(Path::from_pcre(&pattern)?),
                 Some(simple) => simple,
             };
             within(path, outer).map(Some)
@@ -380,11 +383,14 @@ fn read(
 }
 
 /// An expression, or the exact path of the enclosing location if it matches the expression.
-fn within(path: Simple, outer: Option<&Location<'_>>) -> Result<(Kind, Simple), String> {
+fn within(
+    path: PrefixPattern,
+    outer: Option<&Location<'_>>,
+) -> Result<(Kind, PrefixPattern), String> {
     match outer.filter(|outer| outer.kind == Kind::Exact) {
         None => Ok((Kind::Pattern, path)),
         Some(outer) => match path.path.and(&outer.path.path) {
-            Both::Is(_) => Ok((Kind::Exact, outer.path.clone())),
+            Conjunction::Is(_) => Ok((Kind::Exact, outer.path.clone())),
             _ => Err("no request can match both this path and the path around it".to_owned()),
         },
     }

@@ -1,13 +1,13 @@
 //! `access_log`.
 
 use super::scope::Scope;
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::settings::access_log::syslog;
 use crate::settings::route::Route;
 
 /// Turns logging on or off for the route.
-pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Route) {
+pub(super) fn write<'a>(work: &mut Context<'a>, scope: &Scope<'a>, route: &mut Route) {
     for directive in scope.all("access_log") {
         let text = directive.argument(0);
         let place = match text {
@@ -25,7 +25,7 @@ pub(super) fn write<'a>(work: &mut Work<'a>, scope: &Scope<'a>, route: &mut Rout
             },
         };
         match place {
-            Some(place) => work.log.say(place, directive, &mut work.notes),
+            Some(place) => work.log.set_destination(place, directive, &mut work.notes),
             None => {
                 let why = "Onrush can only log to one file, to standard output or to a syslog server at an IP address";
                 work.notes.without_effect(directive, why);

@@ -121,11 +121,11 @@ impl<'a> Map<'a> {
 }
 
 /// The maps of the variables in a text, and the maps of their sources.
-pub(super) fn makers<'a>(text: &str, maps: &[Map<'a>]) -> Vec<&'a Directive> {
+pub(super) fn source_maps<'a>(text: &str, maps: &[Map<'a>]) -> Vec<&'a Directive> {
     let named = names(text).into_iter();
     let found = named.filter_map(|name| maps.iter().position(|map| map.target() == name));
     let chains = found.map(|at| {
-        let sources = makers(maps[at].source(), &maps[..at]);
+        let sources = source_maps(maps[at].source(), &maps[..at]);
         [vec![maps[at].directive], sources].concat()
     });
     chains.flatten().collect()

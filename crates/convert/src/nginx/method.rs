@@ -1,6 +1,6 @@
 //! Conditions on `$request_method`.
 
-use super::field::Wanted;
+use super::field::Comparison;
 use crate::expression::condition::Atom;
 use crate::expression::decide::Formula;
 use crate::expression::pcre::find;
@@ -25,12 +25,12 @@ const KNOWN: [&str; 14] = [
 ];
 
 /// The condition that the method has the wanted value.
-pub(super) fn method(wanted: &Wanted<'_>) -> Result<Formula, String> {
+pub(super) fn method(wanted: &Comparison<'_>) -> Result<Formula, String> {
     let name = match wanted {
-        Wanted::Equal(name) => (*name).to_owned(),
-        Wanted::Alike(name) => name.to_ascii_uppercase(),
-        Wanted::Found(pattern) => return found(pattern),
-        Wanted::Set => return Ok(Formula::always()),
+        Comparison::Equal(name) => (*name).to_owned(),
+        Comparison::Alike(name) => name.to_ascii_uppercase(),
+        Comparison::Found(pattern) => return found(pattern),
+        Comparison::Set => return Ok(Formula::always()),
     };
     match is_method(&name) {
         true => Ok(one_of(vec![name])),

@@ -4,8 +4,10 @@ use super::handler::Module;
 use super::scope::Scope;
 use super::target::{self, Target};
 use super::upstream;
-use super::variable::{EMPTY, differences, expanded, lone_mark, may_be_empty, template};
-use super::work::{Spot, State, Work};
+use super::variable::{
+    EMPTY, expanded, may_be_empty, question_mark_difference, template, template_differences,
+};
+use super::work::{Context, RouteContext, State};
 use crate::document::Value;
 use crate::expression::condition::Path;
 use crate::settings::route::{FieldEdits, Response, Route, is_changeable};
@@ -14,9 +16,9 @@ use crate::source::directive::Directive;
 
 /// Makes a route forward.
 pub(super) fn pass<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     state: &State<'a>,
-    spot: &Spot<'_>,
+    spot: &RouteContext<'_>,
     module: Module,
     directive: &'a Directive,
     route: &mut Route,
@@ -44,7 +46,7 @@ pub(super) fn pass<'a>(
     timeouts(work, scope, module, route);
     match module {
         Module::Proxy => {
-            said_of_all(work, scope, directive, &target);
+            note_default_redirect(work, scope, directive, &target);
             settings(work, scope);
         }
         // `grpc_pass` has no `proxy_redirect` and none of the other settings.
@@ -54,8 +56,8 @@ pub(super) fn pass<'a>(
 }
 
 /// Notes that nginx rewrites `Location` by default (`proxy_redirect default`), which Onrush does not.
-fn said_of_all<'a>(
-    work: &mut Work<'a>,
+fn note_default_redirect<'a>(
+    work: &mut Context<'a>,
     scope: &Scope<'a>,
     directive: &'a Directive,
     target: &Target<'_>,
@@ -73,9 +75,9 @@ fn said_of_all<'a>(
 
 /// Writes the change of the path in forwarded requests.
 fn path<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     state: &State<'a>,
-    spot: &Spot<'_>,
+    spot: &RouteContext<'_>,
     directive: &'a Directive,
     uri: Option<&str>,
     route: &mut Route,
@@ -117,9 +119,9 @@ fn path<'a>(
 }
 
 fn request_fields<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     scope: &Scope<'a>,
-    spot: &Spot<'_>,
+    spot: &RouteContext<'_>,
     target: &Target<'_>,
     route: &mut Route,
 ) {
@@ -133,7 +135,7 @@ fn request_fields<'a>(
     for directive in scope.all(&target.module.directive("set_header")) {
         let (name, written) = (directive.argument(0), directive.argument(1));
         let lower = name.to_ascii_lowercase();
-        if is_said_already(work, directive, &lower) {
+        if is_written_by_onrush(work, directive, &lower) {
             continue;
         }
         if !is_changeable(name) {
@@ -154,7 +156,7 @@ fn request_fields<'a>(
             true => work.notes.approximated(directive, EMPTY),
             false => work.notes.carried(directive),
         }
-        for how in differences(written).chain(lone_mark(written, &value)) {
+        for how in template_differences(written).chain(question_mark_difference(written, &value)) {
             work.notes.approximated(directive, how);
         }
         match (&*lower, &*value) {
@@ -170,9 +172,9 @@ fn request_fields<'a>(
 
 /// The value of a field; none if Onrush has no equivalent.
 fn request_field<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     directive: &'a Directive,
-    spot: &Spot<'_>,
+    spot: &RouteContext<'_>,
     own: &str,
     edits: &mut FieldEdits,
 ) -> Option<String> {
@@ -210,7 +212,7 @@ fn is_own_field(name: &str, value: &str) -> bool {
 }
 
 /// Whether Onrush writes this field itself, about connections and clients.
-fn is_said_already<'a>(work: &mut Work<'a>, directive: &'a Directive, name: &str) -> bool {
+fn is_written_by_onrush<'a>(work: &mut Context<'a>, directive: &'a Directive, name: &str) -> bool {
     let value = directive.argument(1);
     match name {
         "connection" if value == "close" => {
@@ -222,7 +224,7 @@ fn is_said_already<'a>(work: &mut Work<'a>, directive: &'a Directive, name: &str
             work.notes.carried(directive);
             true
         }
-        name if is_own_word(name, value) => {
+        name if is_forwarded_field(name, value) => {
             work.forwards_clients = true;
             let how = "[forwarded] applies to all requests; fields of clients are only accepted from proxies in trust";
             work.notes.approximated(directive, how);
@@ -233,7 +235,7 @@ fn is_said_already<'a>(work: &mut Work<'a>, directive: &'a Directive, name: &str
 }
 
 /// Whether the field is about the client and Onrush writes it itself.
-fn is_own_word(name: &str, value: &str) -> bool {
+fn is_forwarded_field(name: &str, value: &str) -> bool {
     match name {
         "x-forwarded-for" => {
             value.contains("$proxy_add_x_forwarded_for")
@@ -245,7 +247,7 @@ fn is_own_word(name: &str, value: &str) -> bool {
     }
 }
 
-fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, route: &mut Route) {
+fn timeouts<'a>(work: &mut Context<'a>, scope: &Scope<'a>, module: Module, route: &mut Route) {
     const KEYS: [(&str, &[&str]); 3] = [
         ("connect_timeout", &["connect"]),
         ("read_timeout", &["upstream_first_byte", "upstream_body"]),
@@ -258,8 +260,8 @@ fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, route: &
         match nginx_time(directive.argument(0)) {
             Some(time) => {
                 for key in keys {
-                    work.timeouts.say(key, time, directive);
-                    route.wait(key, time);
+                    work.timeouts.record(key, time, directive);
+                    route.set_timeout(key, time);
                 }
             }
             None => work
@@ -270,7 +272,7 @@ fn timeouts<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, route: &
 }
 
 /// Notes on settings that only `proxy_pass` has and that are not written into the result.
-fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
+fn settings<'a>(work: &mut Context<'a>, scope: &Scope<'a>) {
     for name in ["proxy_buffering", "proxy_request_buffering"] {
         if let Some(directive) = scope.one(name) {
             let why = "bodies are streamed in both directions and never buffered as a whole";
@@ -315,7 +317,7 @@ fn settings<'a>(work: &mut Work<'a>, scope: &Scope<'a>) {
 }
 
 /// `proxy_bind` and `grpc_bind`: Onrush cannot choose the local address of connections to servers.
-fn bind<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
+fn bind<'a>(work: &mut Context<'a>, scope: &Scope<'a>, module: Module) {
     if let Some(directive) = scope.one(&module.directive("bind")) {
         match directive.argument(0) {
             "off" => work.notes.carried(directive),

@@ -3,7 +3,7 @@
 use super::scope::Scope;
 use super::undecided;
 use super::variable::{Constants, REPORTED};
-use super::work::Work;
+use super::work::Context;
 use crate::expression::condition::network;
 use crate::source::directive::Directive;
 
@@ -37,14 +37,14 @@ fn has_proxy_header(scope: &Scope<'_>) -> bool {
 }
 
 /// Whether Onrush takes the client address from the PROXY header although nginx does not.
-pub(super) fn believes_header(scope: &Scope<'_>) -> bool {
+pub(super) fn trusts_proxy_header(scope: &Scope<'_>) -> bool {
     has_proxy_header(scope) && source(scope) != Source::ProxyHeader
 }
 
 /// Why a rule about client addresses would see a different address than in nginx, if Onrush trusts X-Forwarded-For of
 /// the proxies in `trusted`.
 pub(super) fn other_address(scope: &Scope<'_>, trusted: &[String]) -> Option<&'static str> {
-    if believes_header(scope) {
+    if trusts_proxy_header(scope) {
         return Some(
             "Onrush uses the client address in the PROXY header, and nginx another one (expected real_ip_header proxy_protocol with set_real_ip_from)",
         );
@@ -82,7 +82,7 @@ pub(super) fn mark(scope: &Scope<'_>, trusted: &[String], constants: &mut Consta
 }
 
 /// The networks of `set_real_ip_from`.
-pub(super) fn trusted<'a>(work: &mut Work<'a>, scope: &Scope<'a>) -> Vec<String> {
+pub(super) fn trusted<'a>(work: &mut Context<'a>, scope: &Scope<'a>) -> Vec<String> {
     let mut networks = Vec::new();
     for directive in scope.all("set_real_ip_from") {
         match network(directive.argument(0)) {
@@ -111,7 +111,7 @@ pub(super) fn scopes<'a>(level: &'a [Directive], scope: Scope<'a>) -> Vec<Scope<
 }
 
 /// Proxies of all these scopes whose X-Forwarded-For is trusted.
-pub(super) fn proxies<'a>(work: &mut Work<'a>, scopes: &[Scope<'a>]) -> Vec<String> {
+pub(super) fn proxies<'a>(work: &mut Context<'a>, scopes: &[Scope<'a>]) -> Vec<String> {
     let mut networks: Vec<String> = Vec::new();
     for scope in scopes {
         let header = scope.one("real_ip_header");

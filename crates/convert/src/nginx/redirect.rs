@@ -1,19 +1,19 @@
 //! Responses of `return` and `rewrite`: fixed responses and redirects.
 
-use super::variable::{Piece, differences, expanded, pieces, template};
-use super::work::{State, Work};
+use super::variable::{Piece, expanded, pieces, template, template_differences};
+use super::work::{Context, State};
 use crate::expression::condition::Path;
-use crate::expression::decide::Given;
-use crate::expression::pattern::{Simple, simple};
+use crate::expression::decide::KnownRequests;
+use crate::expression::pattern::{PrefixPattern, prefix_pattern};
 use crate::settings::route::{Response, escaped};
 use crate::source::directive::Directive;
 
 /// The response of a `return`.
 pub(super) fn returned<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     directive: &'a Directive,
     state: &State<'a>,
-    given: &Given,
+    given: &KnownRequests,
 ) -> Response {
     let (first, text) = (directive.argument(0), directive.argument(1));
     let has_text = directive.arguments().len() > 1;
@@ -63,7 +63,7 @@ pub(super) fn returned<'a>(
 }
 
 /// Content-Type of a fixed response: by the extension of an exact path, otherwise `default_type`.
-fn kind_of_text<'a>(work: &mut Work<'a>, state: &State<'a>, given: &Given) -> String {
+fn kind_of_text<'a>(work: &mut Context<'a>, state: &State<'a>, given: &KnownRequests) -> String {
     if let Path::Exact(path) = given.condition.path()
         && let Some((_, ending)) = path
             .rsplit('/')
@@ -86,12 +86,12 @@ fn kind_of_text<'a>(work: &mut Work<'a>, state: &State<'a>, given: &Given) -> St
 
 /// A redirect to a text with variables, or 404 if Onrush has no equivalent.
 fn redirect<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     directive: &'a Directive,
     written: &str,
     status: u16,
     state: &State<'a>,
-    given: &Given,
+    given: &KnownRequests,
 ) -> Response {
     match location(written, state, given) {
         Ok(to) => {
@@ -99,7 +99,7 @@ fn redirect<'a>(
                 let how = "without a query in the request the location ends with &";
                 work.notes.approximated(directive, how);
             }
-            for how in differences(written) {
+            for how in template_differences(written) {
                 work.notes.approximated(directive, how);
             }
             if to.contains("?{query}") {
@@ -118,7 +118,7 @@ fn redirect<'a>(
 }
 
 /// The location of a redirect in the syntax of Onrush.
-fn location(to: &str, state: &State<'_>, given: &Given) -> Result<String, String> {
+fn location(to: &str, state: &State<'_>, given: &KnownRequests) -> Result<String, String> {
     let to = expanded(to, &state.constants);
     let mut out = String::new();
     let pieces = pieces(&to);
@@ -155,7 +155,11 @@ fn location(to: &str, state: &State<'_>, given: &Given) -> Result<String, String
 }
 
 /// Appends the text of `$1`.
-fn push_captured(out: &mut String, captured: &Simple, given: &Given) -> Result<(), String> {
+fn push_captured(
+    out: &mut String,
+    captured: &PrefixPattern,
+    given: &KnownRequests,
+) -> Result<(), String> {
     let none = || "$1 of this expression".to_owned();
     let begin = captured.captured.as_ref().ok_or_else(none)?;
     let Path::Prefix(prefix) = &captured.path else {
@@ -181,23 +185,23 @@ fn push_captured(out: &mut String, captured: &Simple, given: &Given) -> Result<(
 }
 
 /// Whether the replacement is a URL, which makes any `rewrite` a redirect.
-pub(super) fn leads_out(replacement: &str) -> bool {
+pub(super) fn is_url(replacement: &str) -> bool {
     let mut begins = ["http://", "https://", "$scheme"].iter();
     begins.any(|begin| replacement.starts_with(begin))
 }
 
 /// The redirect of a `rewrite`; none if the rewrite is internal.
 pub(super) fn redirected<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     directive: &'a Directive,
     state: &State<'a>,
-    given: &Given,
+    given: &KnownRequests,
 ) -> Option<Response> {
     let (replacement, flag) = (directive.argument(1), directive.argument(2));
     let status = match flag {
         "permanent" => 301,
         "redirect" => 302,
-        _ if leads_out(replacement) => 302,
+        _ if is_url(replacement) => 302,
         _ => return None,
     };
     // nginx appends the query of the client, unless the replacement ends with `?`.
@@ -208,7 +212,7 @@ pub(super) fn redirected<'a>(
         None => format!("{replacement}$is_args$args"),
     };
     let state = State {
-        captured: simple(directive.argument(0)),
+        captured: prefix_pattern(directive.argument(0)),
         ..state.clone()
     };
     Some(redirect(work, directive, &to, status, &state, given))

@@ -1,32 +1,32 @@
 //! Conditions on `$request_uri`, the raw path with the query. Onrush compares only the path, decoded and without dot
 //! segments, so a part of such a condition may be unknown.
 
-use super::field::Wanted;
-use crate::expression::automaton::beyond_path;
+use super::field::Comparison;
+use crate::expression::automaton::query_effect;
 use crate::expression::condition::{Atom, Path};
 use crate::expression::decide::Formula;
-use crate::expression::pcre::translated;
+use crate::expression::pcre::with_pcre_semantics;
 
 const NO_QUERY: &str = "conditions on paths do not include the query";
 const DECODED: &str = "paths are compared decoded, without dot segments and empty segments";
 
 /// The condition that the target has the wanted value.
-pub(super) fn target(wanted: &Wanted<'_>) -> Result<Formula, String> {
+pub(super) fn target(wanted: &Comparison<'_>) -> Result<Formula, String> {
     let path = match wanted {
-        Wanted::Equal(text) | Wanted::Alike(text) if text.contains('?') => {
+        Comparison::Equal(text) | Comparison::Alike(text) if text.contains('?') => {
             return Err(NO_QUERY.to_owned());
         }
-        Wanted::Equal(text) | Wanted::Alike(text) if is_as_written(text) => {
+        Comparison::Equal(text) | Comparison::Alike(text) if is_as_written(text) => {
             return Ok(Formula::Any(vec![unknown(DECODED)]));
         }
-        Wanted::Equal(text) => Path::Exact((*text).to_owned()),
-        Wanted::Alike(text) => Path::Pattern(format!("(?i)^{}$", regex::escape(text))),
-        Wanted::Found(pattern) => return found(pattern),
-        Wanted::Set => Path::Any,
+        Comparison::Equal(text) => Path::Exact((*text).to_owned()),
+        Comparison::Alike(text) => Path::Pattern(format!("(?i)^{}$", regex::escape(text))),
+        Comparison::Found(pattern) => return found(pattern),
+        Comparison::Set => Path::Any,
     };
     let path = Formula::Atom(Atom::Path(path));
     Ok(match wanted {
-        Wanted::Set => path,
+        Comparison::Set => path,
         _ => Formula::All(vec![path, unknown(NO_QUERY)]),
     })
 }
@@ -36,7 +36,7 @@ fn found(pattern: &str) -> Result<Formula, String> {
         return Err(NO_QUERY.to_owned());
     }
     let path = Formula::Atom(Atom::Path(Path::Pattern(pattern.to_owned())));
-    let beyond = beyond_path(&translated(pattern));
+    let beyond = query_effect(&with_pcre_semantics(pattern));
     let path = match beyond.is_lost {
         true => Formula::All(vec![path, unknown(NO_QUERY)]),
         false => path,

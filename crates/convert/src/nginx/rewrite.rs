@@ -1,39 +1,41 @@
 //! Directives that nginx evaluates before the content: `set`, `if`, `return`, `rewrite`, `break`.
 
-use super::act::{Act, gather};
 use super::compare::{condition, key};
 use super::content;
 use super::destination::{is_internal, refused, rewritten};
 use super::field::difference;
 use super::fields;
 use super::log;
-use super::map::makers;
+use super::map::source_maps;
 use super::redirect::{redirected, returned};
-use super::undecided::{self, CLOSED, Undecided, sets};
+use super::step::{Step, gather};
+use super::undecided::{self, CLOSED, UnknownIf, sets};
 use super::variable::{canonical, expanded, names, value_of};
-use super::work::{Spot, State, Work};
+use super::work::{Context, RouteContext, State};
 use crate::expression::condition::Path;
-use crate::expression::decide::{Flow, Formula, Given, TooMany, Unasked, Walk, walk};
-use crate::expression::dialect::carried;
-use crate::expression::pattern::{Simple, simple};
-use crate::expression::pcre::translated;
+use crate::expression::decide::{
+    Flow, Formula, KnownRequests, LimitExceeded, RuleHandler, UnevaluatedRule, walk_rules,
+};
+use crate::expression::dialect::translate;
+use crate::expression::pattern::{PrefixPattern, prefix_pattern};
+use crate::expression::pcre::with_pcre_semantics;
 use crate::settings::route::{Response, Route};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 
 /// Handles requests that have passed the last step.
 pub(super) type End<'e, 'a> =
-    dyn FnMut(&mut Work<'a>, State<'a>, &Given) -> Result<(), TooMany> + 'e;
+    dyn FnMut(&mut Context<'a>, State<'a>, &KnownRequests) -> Result<(), LimitExceeded> + 'e;
 
 /// Leads requests through the steps of one level, and the remaining ones to `end`.
 pub(super) fn run<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     level: &'a [Directive],
-    given: Given,
+    given: KnownRequests,
     state: State<'a>,
     comments: &[String],
     end: &mut End<'_, 'a>,
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     let mut acts = Vec::new();
     gather(level, work, &mut acts);
     let mut rewriting = Rewriting {
@@ -43,11 +45,11 @@ pub(super) fn run<'a>(
         is_undecided: false,
         unknown: None,
     };
-    walk(&acts, given, state, &mut rewriting)
+    walk_rules(&acts, given, state, &mut rewriting)
 }
 
 struct Rewriting<'w, 'e, 'a> {
-    work: &'w mut Work<'a>,
+    work: &'w mut Context<'a>,
     comments: &'w [String],
     end: &'w mut End<'e, 'a>,
     /// Whether the current act is an `if` whose condition cannot be evaluated.
@@ -56,17 +58,17 @@ struct Rewriting<'w, 'e, 'a> {
     unknown: Option<String>,
 }
 
-impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
+impl<'a> RuleHandler<Step<'a>> for Rewriting<'_, '_, 'a> {
     type State = State<'a>;
 
-    fn when(&mut self, act: &Act<'a>, state: &State<'a>) -> Formula {
+    fn when(&mut self, act: &Step<'a>, state: &State<'a>) -> Formula {
         self.is_undecided = false;
         self.unknown = None;
         let (directive, formula) = match act {
-            Act::EndIf => return Formula::always(),
-            Act::Do(_) | Act::Lead(_) if state.undecided.is_some() => return Formula::always(),
-            Act::Lead(directive) => return self.leads(directive, state),
-            Act::Do(directive) if directive.name() == "rewrite" => {
+            Step::EndIf => return Formula::always(),
+            Step::Do(_) | Step::Lead(_) if state.undecided.is_some() => return Formula::always(),
+            Step::Lead(directive) => return self.leads(directive, state),
+            Step::Do(directive) if directive.name() == "rewrite" => {
                 if is_internal(directive) {
                     // It has no effect in the result, so it needs no condition.
                     let why =
@@ -76,8 +78,8 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                 }
                 (*directive, rewritten(directive).map(Formula::of_path))
             }
-            Act::Do(_) => return Formula::always(),
-            Act::If(directive, _) => {
+            Step::Do(_) => return Formula::always(),
+            Step::If(directive, _) => {
                 let words = directive.arguments();
                 let formula = condition(words, &state.constants, &self.work.maps);
                 (
@@ -85,7 +87,7 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                     formula.map(|formula| self.known(directive, formula, state)),
                 )
             }
-            Act::Bind(map, entry) => {
+            Step::Bind(map, entry) => {
                 let map = &self.work.maps[*map];
                 if value_of(map.target(), &state.constants).is_some() {
                     return Formula::never();
@@ -104,16 +106,16 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
         };
         match formula {
             Ok(formula) => {
-                if matches!(act, Act::If(..)) {
+                if matches!(act, Step::If(..)) {
                     let words = directive.arguments().join(" ");
-                    for maker in makers(&words, &self.work.maps) {
+                    for maker in source_maps(&words, &self.work.maps) {
                         self.work.notes.carried(maker);
                     }
                 }
                 let target = match act {
-                    Act::Bind(map, _) => format!("${}", self.work.maps[*map].target()),
-                    Act::Do(_) | Act::Lead(_) | Act::EndIf => String::new(),
-                    Act::If(..) => directive.arguments().join(" "),
+                    Step::Bind(map, _) => format!("${}", self.work.maps[*map].target()),
+                    Step::Do(_) | Step::Lead(_) | Step::EndIf => String::new(),
+                    Step::If(..) => directive.arguments().join(" "),
                 };
                 let how = difference(&formula, &target, &self.work.maps).map(str::to_owned);
                 let unknown = self.unknown.clone();
@@ -124,54 +126,54 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                 formula
             }
             Err(why) => match self.undecided(act, state, &why) {
-                Unasked::Applies => Formula::always(),
-                Unasked::Skipped => Formula::never(),
+                UnevaluatedRule::Applies => Formula::always(),
+                UnevaluatedRule::Skipped => Formula::never(),
             },
         }
     }
 
-    fn inside(&self, act: &Act<'a>) -> usize {
+    fn inside(&self, act: &Step<'a>) -> usize {
         match act {
-            Act::If(_, inside) => *inside,
-            Act::Do(_) | Act::Lead(_) | Act::Bind(..) | Act::EndIf => 0,
+            Step::If(_, inside) => *inside,
+            Step::Do(_) | Step::Lead(_) | Step::Bind(..) | Step::EndIf => 0,
         }
     }
 
     fn apply(
         &mut self,
-        act: &Act<'a>,
+        act: &Step<'a>,
         state: &mut State<'a>,
-        given: &Given,
-    ) -> Result<Flow, TooMany> {
+        given: &KnownRequests,
+    ) -> Result<Flow, LimitExceeded> {
         let directive = match act {
-            Act::If(directive, _) if self.is_undecided || state.undecided.is_some() => {
-                let around = state.undecided.map(Undecided::inner);
+            Step::If(directive, _) if self.is_undecided || state.undecided.is_some() => {
+                let around = state.undecided.map(UnknownIf::inner);
                 let own = self.own(directive, state);
                 state.undecided = Some(around.unwrap_or(own));
-                return Ok(Flow::On);
+                return Ok(Flow::Next);
             }
-            Act::EndIf => {
-                state.undecided = state.undecided.and_then(Undecided::outer);
-                return Ok(Flow::On);
+            Step::EndIf => {
+                state.undecided = state.undecided.and_then(UnknownIf::outer);
+                return Ok(Flow::Next);
             }
-            Act::If(directive, _) => {
+            Step::If(directive, _) => {
                 state.scope = state.scope.with(directive.inside());
                 self.work.notes.carried(directive);
-                return Ok(Flow::On);
+                return Ok(Flow::Next);
             }
-            Act::Bind(map, entry) => {
+            Step::Bind(map, entry) => {
                 let map = &self.work.maps[*map];
                 let value = expanded(map.value(*entry), &state.constants);
                 state.constants.push((map.target().to_owned(), value));
                 self.work.notes.carried(map.directive);
-                return Ok(Flow::On);
+                return Ok(Flow::Next);
             }
-            Act::Do(directive) | Act::Lead(directive) => *directive,
+            Step::Do(directive) | Step::Lead(directive) => *directive,
         };
         if let Some(undecided) = state.undecided {
-            return self.perhaps(directive, undecided, state, given);
+            return self.apply_unknown(directive, undecided, state, given);
         }
-        if let Act::Lead(directive) = act {
+        if let Step::Lead(directive) = act {
             return self.serve(directive, Response::status(403), state, given);
         }
         let response = match directive.name() {
@@ -189,11 +191,11 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
                         .left_out(directive, "Onrush does not limit the rate of a response"),
                     _ => self.work.notes.carried(directive),
                 }
-                return Ok(Flow::On);
+                return Ok(Flow::Next);
             }
             "break" => {
                 self.work.notes.carried(directive);
-                return Ok(Flow::Behind);
+                return Ok(Flow::SkipRest);
             }
             "return" => Some(returned(self.work, directive, state, given)),
             _ => match redirected(self.work, directive, state, given) {
@@ -202,32 +204,32 @@ impl<'a> Walk<Act<'a>> for Rewriting<'_, '_, 'a> {
             },
         };
         let Some(response) = response else {
-            return Ok(Flow::On);
+            return Ok(Flow::Next);
         };
         self.serve(directive, response, state, given)
     }
 
-    fn end(&mut self, state: State<'a>, given: &Given) -> Result<(), TooMany> {
+    fn end(&mut self, state: State<'a>, given: &KnownRequests) -> Result<(), LimitExceeded> {
         (self.end)(self.work, state, given)
     }
 
-    fn inexpressible(&mut self, act: &Act<'a>, state: &State<'a>) -> Unasked {
+    fn inexpressible(&mut self, act: &Step<'a>, state: &State<'a>) -> UnevaluatedRule {
         let why = "Onrush cannot combine this condition with the conditions around it";
         let unknown = self.unknown.take();
         self.undecided(act, state, unknown.as_deref().unwrap_or(why))
     }
 
-    fn step(&mut self) -> Result<(), TooMany> {
+    fn step(&mut self) -> Result<(), LimitExceeded> {
         self.work.budget.step()
     }
 }
 
 impl<'a> Rewriting<'_, '_, 'a> {
     /// Effect of an `if` whose condition cannot be evaluated.
-    fn own(&self, directive: &Directive, state: &State<'a>) -> Undecided {
+    fn own(&self, directive: &Directive, state: &State<'a>) -> UnknownIf {
         let leads = |rule: &Directive| rule.name() == "rewrite" && refused(state, rule).is_some();
         let (guards, maps) = (self.work.guards, &self.work.maps);
-        Undecided::new(guards, maps, &state.constants, directive, &leads)
+        UnknownIf::new(guards, maps, &state.constants, directive, &leads)
     }
 
     /// The requests that a `rewrite` may lead to a location that refuses them.
@@ -255,20 +257,20 @@ impl<'a> Rewriting<'_, '_, 'a> {
 
     /// Decides about an act whose condition cannot be evaluated, for the reason `why`: an `if` that refuses requests or
     /// sets variables applies, all others are skipped.
-    fn undecided(&mut self, act: &Act<'a>, state: &State<'a>, why: &str) -> Unasked {
+    fn undecided(&mut self, act: &Step<'a>, state: &State<'a>, why: &str) -> UnevaluatedRule {
         let directive = match act {
-            Act::Do(directive) | Act::If(directive, _) => *directive,
-            Act::Bind(map, _) => {
+            Step::Do(directive) | Step::If(directive, _) => *directive,
+            Step::Bind(map, _) => {
                 let map = &self.work.maps[*map];
                 self.work.uncertain.push(map.target().to_owned());
                 map.directive
             }
-            Act::Lead(_) => return Unasked::Applies,
-            Act::EndIf => return Unasked::Skipped,
+            Step::Lead(_) => return UnevaluatedRule::Applies,
+            Step::EndIf => return UnevaluatedRule::Skipped,
         };
-        let is_if = matches!(act, Act::If(..));
+        let is_if = matches!(act, Step::If(..));
         if is_if {
-            for maker in makers(&directive.arguments().join(" "), &self.work.maps) {
+            for maker in source_maps(&directive.arguments().join(" "), &self.work.maps) {
                 let why = "a condition that uses it cannot be evaluated";
                 self.work.notes.left_out(maker, why);
             }
@@ -282,24 +284,24 @@ impl<'a> Rewriting<'_, '_, 'a> {
         self.work.notes.left_out(directive, why);
         self.is_undecided = is_if && (closes || sets(directive));
         match self.is_undecided {
-            true => Unasked::Applies,
-            false => Unasked::Skipped,
+            true => UnevaluatedRule::Applies,
+            false => UnevaluatedRule::Skipped,
         }
     }
 
     /// Applies an act inside an `if` whose condition is unknown.
-    fn perhaps(
+    fn apply_unknown(
         &mut self,
         directive: &'a Directive,
-        undecided: Undecided,
+        undecided: UnknownIf,
         state: &mut State<'a>,
-        given: &Given,
-    ) -> Result<Flow, TooMany> {
+        given: &KnownRequests,
+    ) -> Result<Flow, LimitExceeded> {
         match directive.name() {
             "set" => {
                 let name = canonical(directive.argument(0));
                 undecided.mark(&name, &mut state.constants);
-                Ok(Flow::On)
+                Ok(Flow::Next)
             }
             "return" | "rewrite" if undecided.closes => {
                 let status = match directive.argument(0).parse::<u16>() {
@@ -309,7 +311,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
                 };
                 self.serve(directive, Response::status(status), state, given)
             }
-            _ => Ok(Flow::On),
+            _ => Ok(Flow::Next),
         }
     }
 
@@ -318,9 +320,9 @@ impl<'a> Rewriting<'_, '_, 'a> {
         directive: &'a Directive,
         response: Response,
         state: &State<'a>,
-        given: &Given,
-    ) -> Result<Flow, TooMany> {
-        let spot = Spot {
+        given: &KnownRequests,
+    ) -> Result<Flow, LimitExceeded> {
+        let spot = RouteContext {
             when: &given.condition,
             constants: &state.constants,
         };
@@ -340,8 +342,8 @@ fn without_beginning(directive: &Directive, state: &State<'_>) -> Option<(String
         return None;
     };
     let pattern = directive.argument(0).trim_start_matches('^');
-    let begin = match simple(&format!("^{pattern}"))? {
-        Simple {
+    let begin = match prefix_pattern(&format!("^{pattern}"))? {
+        PrefixPattern {
             path: Path::Prefix(begin),
             captured: Some(captured),
         } if captured.is_empty() => begin,
@@ -354,12 +356,12 @@ fn without_beginning(directive: &Directive, state: &State<'_>) -> Option<(String
 }
 
 /// Applies a `rewrite` to the path of forwarded requests.
-fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a>) -> Flow {
+fn moved<'a>(work: &mut Context<'a>, directive: &'a Directive, state: &mut State<'a>) -> Flow {
     let replacement = directive.argument(1);
     state.rewrites = Some(directive);
     let target = replacement.strip_suffix("$1");
     let is_plain = |text: &&str| text.starts_with('/') && !text.contains(['$', '?', '#', ' ']);
-    let found = simple(directive.argument(0)).zip(target.filter(is_plain));
+    let found = prefix_pattern(directive.argument(0)).zip(target.filter(is_plain));
     let found = found.and_then(|(simple, target)| match (simple.path, simple.captured) {
         (Path::Prefix(prefix), Some(begin)) => Some((prefix, format!("{target}{begin}"))),
         _ => None,
@@ -369,7 +371,7 @@ fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a
         Some((prefix, target)) => {
             work.notes.carried(directive);
             state.moved = Some((prefix, target.replace("//", "/")));
-            Flow::Behind
+            Flow::SkipRest
         }
         None => {
             let is_known = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
@@ -377,19 +379,19 @@ fn moved<'a>(work: &mut Work<'a>, directive: &'a Directive, state: &mut State<'a
                 && !replacement.contains(['?', '#', ' '])
                 && names(replacement).iter().all(is_known);
             let pattern = match is_path {
-                true => carried(directive.argument(0)),
+                true => translate(directive.argument(0)),
                 false => {
                     Err("Onrush can only build a path from groups, without a query".to_owned())
                 }
             };
             match pattern {
                 Ok(pattern) => {
-                    state.rewritten = Some((translated(&pattern), replacement.to_owned()));
+                    state.rewritten = Some((with_pcre_semantics(&pattern), replacement.to_owned()));
                     work.notes.carried(directive);
                 }
                 Err(why) => work.notes.left_out(directive, why),
             }
-            Flow::Behind
+            Flow::SkipRest
         }
     }
 }

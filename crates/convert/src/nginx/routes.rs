@@ -5,16 +5,16 @@ use std::rc::Rc;
 use super::content;
 use super::fields;
 use super::handler;
-use super::location::{Asks, Location, REFUSED_EVERYWHERE, locations};
+use super::location::{Location, MatchExtent, REFUSED_EVERYWHERE, locations};
 use super::real_ip;
 use super::rewrite::run;
 use super::scope::Scope;
 use super::server::{Server, named};
 use super::variable::{Constants, UNDERSCORES};
-use super::work::{Spot, State, Work};
-use crate::expression::condition::{Atom, Both, Condition, Path};
-use crate::expression::decide::{Given, TooMany};
-use crate::expression::pattern::Simple;
+use super::work::{Context, RouteContext, State};
+use crate::expression::condition::{Atom, Condition, Conjunction, Path};
+use crate::expression::decide::{KnownRequests, LimitExceeded};
+use crate::expression::pattern::PrefixPattern;
 use crate::settings::route::{Response, Route, escaped};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
@@ -22,12 +22,12 @@ use crate::source::guards::Guards;
 /// Creates the routes of the servers of one class of addresses; the variables in `known` have the same value in all of
 /// its requests.
 pub(super) fn serve<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     servers: &[Server<'a>],
     owners: &[usize],
-    given: &Given,
+    given: &KnownRequests,
     known: &Constants,
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     let default = owners.first().map(|owner| &servers[*owner].scope);
     let mut known = known.clone();
     if default.is_some_and(keeps_underscores) {
@@ -38,9 +38,9 @@ pub(super) fn serve<'a>(
         let unclear = atom.as_ref().and_then(|atom| server.unclear(atom));
         let given = match atom.map(|atom| given.and(&atom)) {
             None => given.clone(),
-            Some(Both::Is(given)) => given,
-            Some(Both::Never) => continue,
-            Some(Both::Inexpressible) => {
+            Some(Conjunction::Is(given)) => given,
+            Some(Conjunction::Never) => continue,
+            Some(Conjunction::Inexpressible) => {
                 let why = "Onrush cannot combine an expression for the name in Host with one for the port";
                 work.notes.left_out(server.directive, why);
                 continue;
@@ -59,11 +59,11 @@ pub(super) fn serve<'a>(
 }
 
 fn one<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     server: &Server<'a>,
-    given: Given,
+    given: KnownRequests,
     known: &Constants,
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     let level = server.directive.inside();
     let comments = [server.origin()];
     if work.unverified.contains(&server.directive.number) {
@@ -115,7 +115,7 @@ fn one<'a>(
             for at in 0..found.len() {
                 inside(work, at, &state, given, &comments[0])?;
             }
-            let root = Simple {
+            let root = PrefixPattern {
                 path: Path::Prefix("/".to_owned()),
                 captured: None,
             };
@@ -128,7 +128,11 @@ fn one<'a>(
 }
 
 /// Adds a route that responds with 421 to requests for hosts that a name without an equivalent may match.
-fn misdirected(work: &mut Work<'_>, server: &Server<'_>, given: Given) -> Result<(), TooMany> {
+fn misdirected(
+    work: &mut Context<'_>,
+    server: &Server<'_>,
+    given: KnownRequests,
+) -> Result<(), LimitExceeded> {
     let mut route = Route::new(given.condition, Response::status(421));
     route.comments = vec![server.origin()];
     work.push(route)
@@ -136,19 +140,19 @@ fn misdirected(work: &mut Work<'_>, server: &Server<'_>, given: Given) -> Result
 
 /// Creates the routes of the location with index `at`.
 fn inside<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     at: usize,
     state: &State<'a>,
-    given: &Given,
+    given: &KnownRequests,
     origin: &str,
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     let location = &state.locations[at];
     let given = match given.and(&Atom::Path(location.path.path.clone())) {
-        Both::Is(given) => given,
-        Both::Never => return Ok(()),
-        Both::Inexpressible => return unasked(work, location, given, origin),
+        Conjunction::Is(given) => given,
+        Conjunction::Never => return Ok(()),
+        Conjunction::Inexpressible => return serve_unmatchable(work, location, given, origin),
     };
-    if location.asks == Asks::Wider {
+    if location.asks == MatchExtent::Wider {
         return refused(work, location, &given.condition, origin);
     }
     let state = State {
@@ -169,7 +173,7 @@ fn inside<'a>(
     if methods.iter().any(|method| method == "GET") {
         methods.push("HEAD".to_owned());
     }
-    if let Both::Is(given) = given.and(&Atom::Method(methods)) {
+    if let Conjunction::Is(given) = given.and(&Atom::Method(methods)) {
         entered(work, location.directive, given, state.clone(), &comments)?;
     }
     // nginx replaces the location by the block before the rewrite rules, which the block does not inherit.
@@ -182,12 +186,12 @@ fn inside<'a>(
 
 /// Creates the routes of requests that have entered a location.
 fn entered<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     location: &'a Directive,
-    given: Given,
+    given: KnownRequests,
     state: State<'a>,
     comments: &[String],
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     run(
         work,
         location.inside(),
@@ -200,11 +204,11 @@ fn entered<'a>(
 
 /// Handles a server whose rule about client certificates Onrush cannot tie to the requested name (SNI).
 fn unverified<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     server: &Server<'a>,
-    given: &Given,
+    given: &KnownRequests,
     (comments, why): ([String; 1], &str),
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     let why = format!("{why}; the response is 403 (--open-guards lets all clients in)");
     work.notes.left_out(server.directive, why);
     let mut route = Route::new(given.condition.clone(), Response::status(403));
@@ -214,12 +218,12 @@ fn unverified<'a>(
 
 /// Handles a location that cannot be matched together with the conditions around it: if it refuses requests, all of its
 /// paths are refused.
-fn unasked<'a>(
-    work: &mut Work<'a>,
+fn serve_unmatchable<'a>(
+    work: &mut Context<'a>,
     location: &Location<'a>,
-    given: &Given,
+    given: &KnownRequests,
     origin: &str,
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     if !location.closes(work.guards) {
         let why = "Onrush cannot combine its path with the conditions around it";
         work.notes.left_out(location.directive, why);
@@ -233,11 +237,11 @@ fn unasked<'a>(
 
 /// Adds a route that refuses all requests of a location.
 fn refused<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     location: &Location<'a>,
     when: &Condition,
     origin: &str,
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     let mut route = Route::new(when.clone(), Response::status(403));
     route.comments = vec![origin.to_owned(), location.directive.origin()];
     for rule in location.directive.inside() {
@@ -288,12 +292,12 @@ fn constants(server: &Server<'_>, known: &Constants, trusted: &[String]) -> Cons
 
 /// Adds nginx's automatic redirects: from the path of a forwarding location without its final slash to the one with it.
 fn slashes<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     found: &[Location<'a>],
     state: &State<'a>,
-    given: &Given,
+    given: &KnownRequests,
     origin: &str,
-) -> Result<(), TooMany> {
+) -> Result<(), LimitExceeded> {
     for location in found.iter().filter(|location| !location.is_expression()) {
         let (Path::Prefix(path) | Path::Exact(path)) = &location.path.path else {
             continue;
@@ -313,7 +317,7 @@ fn slashes<'a>(
         else {
             continue;
         };
-        let Both::Is(given) = given.and(&Atom::Path(exact)) else {
+        let Conjunction::Is(given) = given.and(&Atom::Path(exact)) else {
             continue;
         };
         let to = format!("{}?{{query}}", escaped(path));
@@ -322,7 +326,7 @@ fn slashes<'a>(
             Response::Redirect { to, status: 301 },
         );
         route.comments = vec![origin.to_owned(), location.directive.origin()];
-        let spot = Spot {
+        let spot = RouteContext {
             when: &given.condition,
             constants: &state.constants,
         };

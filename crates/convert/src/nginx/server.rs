@@ -1,9 +1,9 @@
 //! Servers and their names.
 
 use super::scope::Scope;
-use super::work::Work;
+use super::work::Context;
 use crate::expression::condition::{Atom, Path, Test};
-use crate::expression::dialect::{carried, wider};
+use crate::expression::dialect::{translate, wider};
 use crate::expression::pcre::of_caseless_host;
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
@@ -42,7 +42,7 @@ enum Rank {
 
 impl<'a> Server<'a> {
     pub(super) fn new(
-        work: &mut Work<'a>,
+        work: &mut Context<'a>,
         directive: &'a Directive,
         scope: Scope<'a>,
     ) -> Server<'a> {
@@ -112,10 +112,10 @@ impl<'a> Server<'a> {
 }
 
 impl Names {
-    fn add<'a>(&mut self, work: &mut Work<'a>, said: &'a Directive, name: &str) {
+    fn add<'a>(&mut self, work: &mut Context<'a>, said: &'a Directive, name: &str) {
         if let Some(pattern) = name.strip_prefix('~') {
             let pattern = format!("(?i){pattern}");
-            let carried = carried(&pattern).map(|pattern| of_caseless_host(&pattern));
+            let carried = translate(&pattern).map(|pattern| of_caseless_host(&pattern));
             match carried.and_then(|pattern| Path::pattern(&pattern).map(|_| pattern)) {
                 Ok(pattern) => self.patterns.push(pattern),
                 Err(why) => {
@@ -149,7 +149,7 @@ impl Names {
 
     /// Refuses requests for all hosts that a name without an equivalent may match. Otherwise the default server, which
     /// may have no access rules, would respond to them.
-    fn close<'a>(&mut self, work: &mut Work<'a>, said: &'a Directive, wider: Option<String>) {
+    fn close<'a>(&mut self, work: &mut Context<'a>, said: &'a Directive, wider: Option<String>) {
         if work.guards == Guards::Closed {
             let wider = wider.filter(|pattern| Path::pattern(pattern).is_ok());
             let pattern = wider.unwrap_or_else(|| "^".to_owned());
@@ -206,7 +206,7 @@ pub(super) fn named(servers: &[Server<'_>], owners: &[usize]) -> Vec<(usize, Opt
         if !server.names.hosts.is_empty() && !has_rivals(servers, owners, *owner) {
             let hosts = Atom::Host(server.names.hosts.clone());
             found.push((Rank::Exact, 0, *owner, Some(hosts)));
-            continue_with_wide(&server.names, *owner, &mut found);
+            add_other_names(&server.names, *owner, &mut found);
             continue;
         }
         let atoms = server.names.atoms().into_iter();
@@ -220,7 +220,7 @@ pub(super) fn named(servers: &[Server<'_>], owners: &[usize]) -> Vec<(usize, Opt
 }
 
 /// Adds the names of a server other than exact names and wildcards at the start.
-fn continue_with_wide(
+fn add_other_names(
     names: &Names,
     owner: usize,
     found: &mut Vec<(Rank, usize, usize, Option<Atom>)>,

@@ -9,16 +9,16 @@ mod rewrites;
 
 use super::*;
 use crate::source::note::{Notes, Outcome};
-use crate::written::{self, Written, outcome, verified};
+use crate::written::{self, MemoryFiles, outcome, verified};
 
 /// Runs a part of the conversion on these directives, as the inside of `http`.
 pub(super) fn work_of<T>(
     text: &str,
-    part: impl for<'a> FnOnce(&mut Work<'a>, &'a [Directive]) -> T,
+    part: impl for<'a> FnOnce(&mut Context<'a>, &'a [Directive]) -> T,
 ) -> T {
-    let files = Written(vec![("/n.conf", text.to_owned())]);
+    let files = MemoryFiles(vec![("/n.conf", text.to_owned())]);
     let tree = tree::read(&files, Path::new("/n.conf")).expect("it is nginx's language");
-    let mut work = Work {
+    let mut work = Context {
         files: &files,
         notes: Notes::default(),
         routes: Vec::new(),
@@ -39,11 +39,11 @@ pub(super) fn work_of<T>(
     part(&mut work, &tree.directives)
 }
 
-fn converted_files(mut files: Vec<(&'static str, String)>) -> Result<Conversion, Unusable> {
+fn converted_files(mut files: Vec<(&'static str, String)>) -> Result<Conversion, InputError> {
     files.push(("/usr/share/nginx/html/index.html", String::new()));
     let path = Path::new("/etc/nginx/nginx.conf");
     convert(
-        &Written(files),
+        &MemoryFiles(files),
         path,
         Path::new("/usr/share/nginx"),
         Guards::Closed,

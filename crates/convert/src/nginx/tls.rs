@@ -2,7 +2,7 @@
 
 use super::handler::Module;
 use super::scope::Scope;
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
@@ -11,11 +11,11 @@ const NOT_VERIFIED: &str = "certificates of servers are not verified";
 
 /// The value of a group's `tls`. Fails if a certificate revocation list has no equivalent.
 pub(super) fn tls<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     scope: &Scope<'a>,
     module: Module,
 ) -> Result<Value, String> {
-    tls_of_its_own(work, scope, module);
+    note_fixed_tls(work, scope, module);
     let mut entries = Vec::new();
     let verify = scope.one(&module.directive("ssl_verify"));
     if let Some(directive) = verify {
@@ -89,7 +89,7 @@ enum Verified {
 
 /// Handles a revocation list for upstream certificates.
 fn revocation<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     directive: &'a Directive,
     verified: Verified,
 ) -> Result<(), String> {
@@ -110,7 +110,7 @@ fn revocation<'a>(
 }
 
 /// Notes on TLS directives for which Onrush has fixed behaviour.
-fn tls_of_its_own<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module) {
+fn note_fixed_tls<'a>(work: &mut Context<'a>, scope: &Scope<'a>, module: Module) {
     for name in [
         "ssl_server_name",
         "ssl_protocols",

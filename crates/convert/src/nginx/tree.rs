@@ -11,7 +11,7 @@ use super::lexer::{Lexer, Token, too_many_words};
 use crate::limits;
 use crate::source::directive::{Directive, Place};
 use crate::source::note::Notes;
-use crate::source::{Files, Unusable};
+use crate::source::{Files, InputError};
 
 pub(super) struct Tree {
     pub(super) directives: Vec<Directive>,
@@ -20,7 +20,7 @@ pub(super) struct Tree {
 }
 
 /// Reads `path` and all files that it includes.
-pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Tree, Unusable> {
+pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Tree, InputError> {
     let mut reader = Reader {
         files,
         directory: directory(path),
@@ -29,7 +29,7 @@ pub(super) fn read(files: &dyn Files, path: &Path) -> Result<Tree, Unusable> {
         opened: 0,
         bytes: 0,
     };
-    let unreadable = |message| Unusable {
+    let unreadable = |message| InputError {
         file: path.to_owned(),
         line: None,
         message,
@@ -99,7 +99,7 @@ impl Reader<'_> {
         path: &Path,
         text: &str,
         includes: usize,
-    ) -> Result<Vec<Directive>, Unusable> {
+    ) -> Result<Vec<Directive>, InputError> {
         let name: Rc<str> = path.to_string_lossy().into();
         let mut lexer = Lexer::new(&name, text);
         let depth = Depth {
@@ -116,7 +116,7 @@ impl Reader<'_> {
         file: &Rc<str>,
         begin: Option<usize>,
         depth: Depth,
-    ) -> Result<Vec<Directive>, Unusable> {
+    ) -> Result<Vec<Directive>, InputError> {
         let mut directives = Vec::new();
         let mut words: Vec<String> = Vec::new();
         let mut first_line = 1;
@@ -143,12 +143,12 @@ impl Reader<'_> {
                         true => "unexpected \"}\": expected a directive".to_owned(),
                         false => format!("\"}}\" after {:?}: expected \";\"", words[0]),
                     };
-                    return Err(Unusable::at(file, line, message));
+                    return Err(InputError::at(file, line, message));
                 }
                 Token::End | Token::Open if words.is_empty() => {
                     let what = if token == Token::End { ";" } else { "{" };
                     let message = format!("{what:?} without a directive before it");
-                    return Err(Unusable::at(file, line, message));
+                    return Err(InputError::at(file, line, message));
                 }
                 Token::End | Token::Open => {}
             }
@@ -169,7 +169,7 @@ impl Reader<'_> {
         file: &str,
         begin: Option<usize>,
         words: &[String],
-    ) -> Result<(), Unusable> {
+    ) -> Result<(), InputError> {
         let message = match (words.first(), begin) {
             (Some(word), _) => format!("the file ends after {word:?}: expected \";\" or \"{{\""),
             (None, Some(line)) => {
@@ -179,7 +179,7 @@ impl Reader<'_> {
             }
             (None, None) => return Ok(()),
         };
-        Err(Unusable::at(file, lexer.line(), message))
+        Err(InputError::at(file, lexer.line(), message))
     }
 
     fn directive(
@@ -187,14 +187,14 @@ impl Reader<'_> {
         words: Vec<String>,
         file: &Rc<str>,
         line: usize,
-    ) -> Result<Directive, Unusable> {
+    ) -> Result<Directive, InputError> {
         self.directives += 1;
         if self.directives > limits::DIRECTIVES_MAX {
             let message = format!(
                 "the configuration is too long: expected at most {} directives",
                 limits::DIRECTIVES_MAX
             );
-            return Err(Unusable::at(file, line, message));
+            return Err(InputError::at(file, line, message));
         }
         Ok(Directive {
             number: self.directives,
@@ -212,7 +212,7 @@ impl Reader<'_> {
         lexer: &mut Lexer<'_>,
         directive: &Directive,
         depth: Depth,
-    ) -> Result<Vec<Directive>, Unusable> {
+    ) -> Result<Vec<Directive>, InputError> {
         let Place { file, line } = &directive.place;
         if directive.name().ends_with("_by_lua_block") {
             return lexer.pass_block().map(|()| Vec::new());
@@ -222,7 +222,7 @@ impl Reader<'_> {
                 "too many nested blocks: expected at most {}",
                 limits::NESTING_MAX
             );
-            return Err(Unusable::at(file, *line, message));
+            return Err(InputError::at(file, *line, message));
         }
         let deeper = Depth {
             blocks: depth.blocks + 1,
@@ -236,19 +236,19 @@ impl Reader<'_> {
         &mut self,
         directive: Directive,
         includes: usize,
-    ) -> Result<Vec<Directive>, Unusable> {
+    ) -> Result<Vec<Directive>, InputError> {
         let name = directive.argument(0).to_owned();
         let Place { file, line } = directive.place.clone();
         if directive.arguments().len() != 1 {
             let message = "include has one argument: expected the name of a file, or a pattern such as conf.d/*.conf";
-            return Err(Unusable::at(&file, line, message));
+            return Err(InputError::at(&file, line, message));
         }
         if includes >= limits::INCLUDES_MAX {
             let message = format!(
                 "too many nested includes: expected at most {}",
                 limits::INCLUDES_MAX
             );
-            return Err(Unusable::at(&file, line, message));
+            return Err(InputError::at(&file, line, message));
         }
         let paths = match is_pattern(&name) {
             true => self.matching(&name),

@@ -12,7 +12,7 @@ pub(super) const CLOSED: &str =
 
 /// State of requests inside such an `if`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Undecided {
+pub(super) struct UnknownIf {
     /// Number of open blocks, from this one on.
     depth: usize,
     /// Whether it refuses requests.
@@ -47,7 +47,7 @@ const CLIENT: [&str; 11] = [
     "ssl_client_",
 ];
 
-impl Undecided {
+impl UnknownIf {
     /// `leads` finds rewrites that lead to a location that refuses requests.
     pub(super) fn new(
         guards: Guards,
@@ -55,7 +55,7 @@ impl Undecided {
         constants: &Constants,
         directive: &Directive,
         leads: &dyn Fn(&Directive) -> bool,
-    ) -> Undecided {
+    ) -> UnknownIf {
         let words = directive.arguments().join(" ");
         let subject = match is_about_client(&words, constants, maps) {
             true => Subject::Client,
@@ -63,7 +63,7 @@ impl Undecided {
         };
         let mut acts = directive.inside().iter();
         let is_refusal = |act: &Directive| refuses(act, subject, &words) || leads(act);
-        Undecided {
+        UnknownIf {
             depth: 1,
             closes: guards == Guards::Closed && acts.any(is_refusal),
             subject,
@@ -71,17 +71,17 @@ impl Undecided {
     }
 
     /// The state inside one more block.
-    pub(super) fn inner(self) -> Undecided {
-        Undecided {
+    pub(super) fn inner(self) -> UnknownIf {
+        UnknownIf {
             depth: self.depth + 1,
             ..self
         }
     }
 
     /// The state after the innermost block.
-    pub(super) fn outer(self) -> Option<Undecided> {
+    pub(super) fn outer(self) -> Option<UnknownIf> {
         let depth = self.depth - 1;
-        (depth > 0).then_some(Undecided { depth, ..self })
+        (depth > 0).then_some(UnknownIf { depth, ..self })
     }
 
     /// Marks a variable that the `if` sets as unknown.

@@ -5,7 +5,7 @@ use super::handler::Module;
 use super::scope::Scope;
 use super::target::Target;
 use super::tls::tls;
-use super::work::Work;
+use super::work::Context;
 use crate::document::Value;
 use crate::expression::condition::Scheme;
 use crate::settings::group::{Group, server};
@@ -15,7 +15,7 @@ use crate::source::directive::Directive;
 /// Adds the group to which a target belongs, and returns its name. Fails if the target is not a server, or a revocation
 /// list has no equivalent.
 pub(super) fn group<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     scope: &Scope<'a>,
     pass: &'a Directive,
     target: &Target<'_>,
@@ -67,11 +67,11 @@ fn address(authority: &str, port: u16) -> Result<String, String> {
     }
 }
 
-fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module) -> Group {
+fn of_block<'a>(work: &mut Context<'a>, block: &'a Directive, module: Module) -> Group {
     work.notes.carried(block);
     let mut servers: Vec<Value> = Vec::new();
     let mut addresses: Vec<String> = Vec::new();
-    let mut failures = Failures::default();
+    let mut failures = EjectSettings::default();
     let mut has_main = false;
     let inside = block.inside().iter();
     for directive in inside.filter(|inside| inside.name() == "server") {
@@ -118,7 +118,7 @@ fn of_block<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module) -> Gr
 }
 
 /// Idle connections: maximum number and timeout.
-fn idle<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module, group: &mut Group) {
+fn idle<'a>(work: &mut Context<'a>, block: &'a Directive, module: Module, group: &mut Group) {
     for directive in block.inside() {
         let said = directive.argument(0);
         match (directive.name(), module) {
@@ -133,7 +133,7 @@ fn idle<'a>(work: &mut Work<'a>, block: &'a Directive, module: Module, group: &m
                 work.notes.without_effect(directive, why);
             }
             ("keepalive_timeout", Module::Proxy | Module::Grpc) => match nginx_time(said) {
-                Some(time) => work.timeouts.say("upstream_idle", time, directive),
+                Some(time) => work.timeouts.record("upstream_idle", time, directive),
                 None => work
                     .notes
                     .left_out(directive, "expected a time such as 60s"),
@@ -151,12 +151,12 @@ enum Role {
 
 /// Limits after which a server counts as failed. Onrush has one setting per group.
 #[derive(Debug, Default)]
-struct Failures {
+struct EjectSettings {
     max: Option<u64>,
     time: Option<String>,
 }
 
-impl Failures {
+impl EjectSettings {
     /// The value of `eject` for a group of so many servers. By default nginx takes a server out after one failure,
     /// unless it is the only one.
     fn written(&self, servers: usize) -> Option<Value> {
@@ -176,7 +176,7 @@ impl Failures {
     }
 
     /// Takes `max_fails` of a server.
-    fn set_max<'a>(&mut self, work: &mut Work<'a>, directive: &'a Directive, max: u64) {
+    fn set_max<'a>(&mut self, work: &mut Context<'a>, directive: &'a Directive, max: u64) {
         let is_other = self.max.is_some_and(|known| known != max);
         differ(work, directive, is_other.then_some("max_fails"));
         self.max.get_or_insert(max);
@@ -187,7 +187,7 @@ impl Failures {
     }
 
     /// Takes `fail_timeout` of a server.
-    fn set_time<'a>(&mut self, work: &mut Work<'a>, directive: &'a Directive, value: &str) {
+    fn set_time<'a>(&mut self, work: &mut Context<'a>, directive: &'a Directive, value: &str) {
         let Some(time) = nginx_time(value) else {
             work.notes
                 .left_out(directive, "expected a time such as 10s");
@@ -202,9 +202,9 @@ impl Failures {
 
 /// Keys and role of a server; none if it is down.
 fn server_keys<'a>(
-    work: &mut Work<'a>,
+    work: &mut Context<'a>,
     directive: &'a Directive,
-    failures: &mut Failures,
+    failures: &mut EjectSettings,
 ) -> Option<(Vec<(&'static str, Value)>, Role)> {
     let mut keys = Vec::new();
     let mut role = Role::Main;
@@ -250,7 +250,7 @@ fn server_keys<'a>(
     Some((keys, role))
 }
 
-fn differ<'a>(work: &mut Work<'a>, directive: &'a Directive, what: Option<&str>) {
+fn differ<'a>(work: &mut Context<'a>, directive: &'a Directive, what: Option<&str>) {
     if let Some(what) = what {
         let how = format!("{what} is set per group: the first value applies");
         work.notes.approximated(directive, how);
@@ -258,7 +258,7 @@ fn differ<'a>(work: &mut Work<'a>, directive: &'a Directive, what: Option<&str>)
 }
 
 /// `proxy_next_upstream` or `grpc_next_upstream`, and the limits on attempts.
-fn retries<'a>(work: &mut Work<'a>, scope: &Scope<'a>, module: Module, group: &mut Group) {
+fn retries<'a>(work: &mut Context<'a>, scope: &Scope<'a>, module: Module, group: &mut Group) {
     if let Some(directive) = scope.one(&module.directive("next_upstream_timeout")) {
         match directive.argument(0) {
             "0" => work.notes.carried(directive),

@@ -147,7 +147,7 @@ pub(super) fn template(text: &str, constants: &Constants) -> Result<String, Stri
 }
 
 /// Differences between the variables of a text and the variables of its template.
-pub(super) fn differences(text: &str) -> impl Iterator<Item = &'static str> {
+pub(super) fn template_differences(text: &str) -> impl Iterator<Item = &'static str> {
     let names = names(text);
     let has_path = names
         .iter()
@@ -185,7 +185,7 @@ pub(super) fn may_be_empty(template: &str) -> bool {
 }
 
 /// Note on `$is_args`, which is empty in nginx for requests without a query.
-pub(super) fn lone_mark(text: &str, template: &str) -> Option<&'static str> {
+pub(super) fn question_mark_difference(text: &str, template: &str) -> Option<&'static str> {
     let has_mark = names(text).iter().any(|name| name == "is_args") && template.contains('?');
     has_mark.then_some("the field has a ? even if the request has no query")
 }

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use super::location::Location;
 use super::map::Map;
 use super::scope::Scope;
-use super::undecided::Undecided;
+use super::undecided::UnknownIf;
 use super::variable::Constants;
 use crate::expression::condition::Condition;
-use crate::expression::decide::{Budget, TooMany};
-use crate::expression::pattern::Simple;
+use crate::expression::decide::{Budget, LimitExceeded};
+use crate::expression::pattern::PrefixPattern;
 use crate::limits;
 use crate::settings::access_log::AccessLog;
 use crate::settings::group::Groups;
@@ -22,7 +22,7 @@ use crate::source::guards::Guards;
 use crate::source::note::Notes;
 
 /// Input and collected results of a conversion.
-pub(super) struct Work<'a> {
+pub(super) struct Context<'a> {
     pub(super) files: &'a dyn Files,
     pub(super) notes: Notes,
     pub(super) routes: Vec<Route>,
@@ -48,10 +48,10 @@ pub(super) struct Work<'a> {
     pub(super) guards: Guards,
 }
 
-impl<'a> Work<'a> {
-    pub(super) fn push(&mut self, route: Route) -> Result<(), TooMany> {
+impl<'a> Context<'a> {
+    pub(super) fn push(&mut self, route: Route) -> Result<(), LimitExceeded> {
         if self.routes.len() >= limits::ROUTES_MAX {
-            return Err(TooMany);
+            return Err(LimitExceeded);
         }
         self.routes.push(route);
         Ok(())
@@ -73,7 +73,7 @@ impl<'a> Work<'a> {
 
 /// Requests for which a route is created.
 #[derive(Clone, Debug)]
-pub(super) struct Spot<'s> {
+pub(super) struct RouteContext<'s> {
     pub(super) when: &'s Condition,
     pub(super) constants: &'s Constants,
 }
@@ -90,7 +90,7 @@ pub(super) struct State<'a> {
     /// Index of the current location; the number of locations for the server itself.
     pub(super) at: usize,
     /// Path of the current location, with the captured text.
-    pub(super) captured: Option<Simple>,
+    pub(super) captured: Option<PrefixPattern>,
     /// Prefix that a `rewrite` replaces, and its replacement.
     pub(super) moved: Option<(String, String)>,
     /// Expression that a `rewrite` matches against the path, and the new path.
@@ -98,5 +98,5 @@ pub(super) struct State<'a> {
     /// The `rewrite … break` that changes the path, even if it has no equivalent.
     pub(super) rewrites: Option<&'a Directive>,
     /// The enclosing `if` whose condition cannot be evaluated.
-    pub(super) undecided: Option<Undecided>,
+    pub(super) undecided: Option<UnknownIf>,
 }

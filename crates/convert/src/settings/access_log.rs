@@ -11,7 +11,12 @@ pub(crate) struct AccessLog<'a>(Option<(String, &'a Directive)>);
 impl<'a> AccessLog<'a> {
     /// Logs to `place`, a destination in the syntax of Onrush. The first destination counts;
     /// a directive with another one gets a note.
-    pub(crate) fn say(&mut self, place: String, directive: &'a Directive, notes: &mut Notes) {
+    pub(crate) fn set_destination(
+        &mut self,
+        place: String,
+        directive: &'a Directive,
+        notes: &mut Notes,
+    ) {
         let (known, first) = self.0.get_or_insert((place.clone(), directive));
         let how = match *known == place {
             true => "lines have the format combined; set format to change it".to_owned(),

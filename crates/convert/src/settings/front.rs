@@ -18,7 +18,7 @@ pub(crate) struct Listener {
 
 /// Addresses with the same servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Class {
+pub(crate) struct AddressClass {
     /// Indexes of the servers, the default first.
     pub(crate) owners: Vec<usize>,
     /// Condition that distinguishes their requests from other classes; none if there is only one class.
@@ -59,7 +59,7 @@ pub(crate) fn self_signed(entries: Vec<(String, Value)>) -> Value {
 
 /// Condition that distinguishes classes of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum ClassCondition {
     /// The scheme where that suffices, otherwise the listener.
     Scheme,
     /// The listener, because trusted proxies report the scheme of a request.
@@ -67,7 +67,7 @@ pub(crate) enum By {
 }
 
 /// Classes of all listeners, in the order of the configuration.
-pub(crate) fn classes(listeners: &[Listener], by: By) -> Vec<Class> {
+pub(crate) fn classes(listeners: &[Listener], by: ClassCondition) -> Vec<AddressClass> {
     let mut groups: Vec<Vec<&Listener>> = Vec::new();
     for listener in listeners {
         let is_same = |group: &&mut Vec<&Listener>| {
@@ -79,7 +79,7 @@ pub(crate) fn classes(listeners: &[Listener], by: By) -> Vec<Class> {
         }
     }
     if let [one, other] = &*groups
-        && by == By::Scheme
+        && by == ClassCondition::Scheme
         && one[0].owners == other[0].owners
     {
         // Both schemes have the same servers, so no condition is needed.
@@ -91,7 +91,7 @@ pub(crate) fn classes(listeners: &[Listener], by: By) -> Vec<Class> {
 }
 
 /// The port of a class, if all of its addresses have the same one.
-pub(crate) fn port<'l>(listeners: &'l [Listener], class: &Class) -> Option<&'l str> {
+pub(crate) fn port<'l>(listeners: &'l [Listener], class: &AddressClass) -> Option<&'l str> {
     let mut own = listeners.iter().filter(|listener| {
         let is_of_scheme = match class.condition {
             Some(Atom::Scheme(scheme)) => listener.scheme() == scheme,
@@ -114,7 +114,7 @@ pub(crate) fn port<'l>(listeners: &'l [Listener], class: &Class) -> Option<&'l s
         .then_some(first)
 }
 
-fn class_of(at: usize, groups: &[Vec<&Listener>], by: By) -> Class {
+fn class_of(at: usize, groups: &[Vec<&Listener>], by: ClassCondition) -> AddressClass {
     let group = &groups[at];
     let scheme = group[0].scheme();
     let others = || groups.iter().enumerate().filter(|(other, _)| *other != at);
@@ -122,16 +122,16 @@ fn class_of(at: usize, groups: &[Vec<&Listener>], by: By) -> Class {
     let condition = match others().next() {
         None => None,
         // A scheme is easier to read than a list of addresses.
-        Some(_) if !has_rivals && by == By::Scheme => Some(Atom::Scheme(scheme)),
+        Some(_) if !has_rivals && by == ClassCondition::Scheme => Some(Atom::Scheme(scheme)),
         Some(_) => {
             let addresses = group.iter().map(|listener| listener.address.clone());
             Some(Atom::Listener(addresses.collect()))
         }
     };
-    Class {
+    AddressClass {
         owners: group[0].owners.clone(),
         condition,
-        scheme: (by == By::Listener).then_some(scheme),
+        scheme: (by == ClassCondition::Listener).then_some(scheme),
     }
 }
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     fn conditions(listeners: &[Listener]) -> Vec<Option<Atom>> {
-        let classes = classes(listeners, By::Scheme).into_iter();
+        let classes = classes(listeners, ClassCondition::Scheme).into_iter();
         classes.map(|class| class.condition).collect()
     }
 

@@ -6,11 +6,11 @@ use onrush_config::value::parse_run_as;
 use crate::document::{Section, Value};
 
 /// Explains a result without `[process] user`.
-pub(crate) const KEEPS_RIGHTS: &str = "without [process] user the server keeps the privileges with which it is started, even if it is root";
+pub(crate) const NO_USER_NOTE: &str = "without [process] user the server keeps the privileges with which it is started, even if it is root";
 
 /// Why a user cannot be written into `[process]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Unfit {
+pub(crate) enum UserError {
     /// The user is root, which the server keeps if `[process]` has no user.
     Root,
     /// Onrush does not accept the user; with the reason.
@@ -19,15 +19,19 @@ pub(crate) enum Unfit {
 
 /// The section with this user and group; `origin` is the position of the directive. Fails for root and for invalid
 /// names.
-pub(crate) fn section(user: &str, group: Option<&str>, origin: String) -> Result<Section, Unfit> {
+pub(crate) fn section(
+    user: &str,
+    group: Option<&str>,
+    origin: String,
+) -> Result<Section, UserError> {
     if user == "root" || user.parse() == Ok(0) {
-        return Err(Unfit::Root);
+        return Err(UserError::Root);
     }
     let written = match group {
         Some(group) => format!("{user}:{group}"),
         None => user.to_owned(),
     };
-    let run_as = parse_run_as(&written).map_err(|why| Unfit::Invalid(why.to_string()))?;
+    let run_as = parse_run_as(&written).map_err(|why| UserError::Invalid(why.to_string()))?;
     let mut section = Section::new("[process]");
     section.put_with_comment("user", value(run_as.user), origin);
     if let Some(group) = run_as.group {
@@ -61,7 +65,7 @@ mod tests {
             Ok("[process]\nuser = 33    # f:1\n".to_owned())
         );
         for root in ["root", "0", "00"] {
-            assert_eq!(written(root, None), Err(Unfit::Root), "{root}");
+            assert_eq!(written(root, None), Err(UserError::Root), "{root}");
         }
         for (user, group) in [
             ("a b", None),
@@ -70,7 +74,7 @@ mod tests {
             ("a:b", Some("c")),
         ] {
             let unfit = written(user, group);
-            assert!(matches!(unfit, Err(Unfit::Invalid(_))), "{unfit:?}");
+            assert!(matches!(unfit, Err(UserError::Invalid(_))), "{unfit:?}");
         }
     }
 }

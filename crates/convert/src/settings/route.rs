@@ -126,7 +126,7 @@ pub(crate) fn grouped(fields: &[(String, String)]) -> Vec<(String, Value)> {
 
 /// The responses to which edits apply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum On {
+pub(crate) enum EditScope {
     /// Responses of the route's action, including forwarded ones.
     #[default]
     Own,
@@ -203,7 +203,7 @@ pub(crate) struct Route {
     pub(crate) response: Response,
     pub(crate) request_headers: FieldEdits,
     pub(crate) response_headers: FieldEdits,
-    pub(crate) response_on: On,
+    pub(crate) response_on: EditScope,
     /// Timeouts of this route, by key.
     pub(crate) timeouts: Vec<(&'static str, Duration)>,
     pub(crate) keys: Vec<(String, Value)>,
@@ -217,14 +217,14 @@ impl Route {
             response,
             request_headers: FieldEdits::default(),
             response_headers: FieldEdits::default(),
-            response_on: On::Own,
+            response_on: EditScope::Own,
             timeouts: Vec::new(),
             keys: Vec::new(),
         }
     }
 
     /// Sets a timeout. If it is set several times, the longest one counts.
-    pub(crate) fn wait(&mut self, key: &'static str, time: Duration) {
+    pub(crate) fn set_timeout(&mut self, key: &'static str, time: Duration) {
         match self.timeouts.iter_mut().find(|(known, _)| *known == key) {
             Some((_, known)) => *known = time.max(*known),
             None => self.timeouts.push((key, time)),
@@ -287,9 +287,9 @@ impl Route {
         if !self.response_headers.is_empty() {
             let mut edits = self.response_headers.written();
             match &self.response_on {
-                On::Own => {}
-                On::Always => edits.push(("on".to_owned(), Value::text("always"))),
-                On::Statuses(statuses) => {
+                EditScope::Own => {}
+                EditScope::Always => edits.push(("on".to_owned(), Value::text("always"))),
+                EditScope::Statuses(statuses) => {
                     let statuses = statuses
                         .iter()
                         .map(|status| Value::Number((*status).into()));

@@ -14,7 +14,7 @@ pub(crate) struct Timeouts<'a>(BTreeMap<&'static str, Vec<(Duration, &'a Directi
 
 impl<'a> Timeouts<'a> {
     /// Records that `directive` sets `key`.
-    pub(crate) fn say(&mut self, key: &'static str, time: Duration, directive: &'a Directive) {
+    pub(crate) fn record(&mut self, key: &'static str, time: Duration, directive: &'a Directive) {
         let said = self.0.entry(key).or_default();
         if !said.contains(&(time, directive)) {
             said.push((time, directive));

@@ -21,14 +21,14 @@ pub enum Outcome {
 
 impl Outcome {
     /// Adds the reason of another outcome if that outcome changes responses.
-    fn also_differs(&mut self, other: Outcome) {
+    fn add_difference(&mut self, other: Outcome) {
         if matches!(other, Outcome::Approximated(_)) {
-            self.say_too(other);
+            self.add_reason(other);
         }
     }
 
     /// Adds the reason of another outcome if it fits within [`limits::REASONS_MAX`].
-    fn say_too(&mut self, other: Outcome) {
+    fn add_reason(&mut self, other: Outcome) {
         let (Outcome::WithoutEffect(why) | Outcome::Approximated(why) | Outcome::LeftOut(why)) =
             self
         else {
@@ -85,12 +85,12 @@ impl Notes {
     fn note(&mut self, directive: &Directive, outcome: Outcome) {
         let known = self.0.entry(directive.number).or_insert(Outcome::Carried);
         if std::mem::discriminant(known) == std::mem::discriminant(&outcome) {
-            known.say_too(outcome);
+            known.add_reason(outcome);
         } else if *known < outcome {
             let before = std::mem::replace(known, outcome);
-            known.also_differs(before);
+            known.add_difference(before);
         } else {
-            known.also_differs(outcome);
+            known.add_difference(outcome);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use onrush_convert::{Conversion, Files, Guards, Unusable, haproxy, nginx};
+use onrush_convert::{Conversion, Files, Guards, InputError, haproxy, nginx};
 
 /// One file that has every name, so that it includes itself, in a directory with a few names.
 struct One<'a>(&'a str);
@@ -21,7 +21,7 @@ impl Files for One<'_> {
 }
 
 /// Checks that the result is a configuration of Onrush, or an error with an existing line.
-fn holds(text: &str, outcome: Result<Conversion, Unusable>) {
+fn holds(text: &str, outcome: Result<Conversion, InputError>) {
     match outcome {
         Ok(conversion) => {
             if let Err(defect) = conversion.verify() {

@@ -31,7 +31,7 @@ impl Blocks {
     fn take(&self) -> NonNull<u8> {
         if let Some(block) = self.0.borrow_mut().pop() {
             // SAFETY: the block is marked and has no other user.
-            unsafe { poison::take_out(block, BLOCK_BYTES) };
+            unsafe { poison::unmark_free(block, BLOCK_BYTES) };
             return block;
         }
         // SAFETY: the layout's size is not zero.
@@ -43,7 +43,7 @@ impl Blocks {
         let mut free = self.0.borrow_mut();
         if free.len() < BLOCKS_FREE_MAX {
             // SAFETY: it comes from `take`, and its owner is gone.
-            unsafe { poison::put_in(block, BLOCK_BYTES) };
+            unsafe { poison::mark_free(block, BLOCK_BYTES) };
             return free.push(block);
         }
         // SAFETY: it comes from `take`, so from the global allocator with this layout, and its owner is gone.
@@ -57,7 +57,7 @@ impl Blocks {
     pub(crate) fn drop_free(&self) {
         for block in self.0.take() {
             // SAFETY: as in `take`; it is freed here.
-            unsafe { poison::take_out(block, BLOCK_BYTES) };
+            unsafe { poison::unmark_free(block, BLOCK_BYTES) };
             // SAFETY: as in `put`.
             unsafe { alloc::dealloc(block.as_ptr(), LAYOUT) };
         }

@@ -65,10 +65,10 @@ impl Pool {
         self.in_use.set(self.in_use.get() + 1);
         let recycled = self.free.borrow_mut().pop();
         let Some(memory) = recycled else {
-            return Some(Memory::new(Width::Usual));
+            return Some(Memory::new(BufferSize::Normal));
         };
         // SAFETY: all memory in `free` is marked and has no other user.
-        unsafe { poison::take_out(memory.start(), BUFFER_BYTES) };
+        unsafe { poison::unmark_free(memory.start(), BUFFER_BYTES) };
         Some(memory)
     }
 
@@ -77,13 +77,13 @@ impl Pool {
         if self.wide_in_use.get() >= WIDE_BUFFERS_MAX || self.is_exhausted() {
             return None;
         }
-        Some(self.take_wide_anyway())
+        Some(self.take_wide_unbounded())
     }
 
     /// Returns an empty wide buffer, regardless of the bound, for bytes that came out of a wide one and fit no other.
-    pub(crate) fn take_wide_anyway(self: &Rc<Self>) -> Buffer {
+    pub(crate) fn take_wide_unbounded(self: &Rc<Self>) -> Buffer {
         let recycled = self.wide_free.borrow_mut().pop();
-        let memory = recycled.unwrap_or_else(|| Memory::new(Width::Wide));
+        let memory = recycled.unwrap_or_else(|| Memory::new(BufferSize::Wide));
         self.wide_in_use.set(self.wide_in_use.get() + 1);
         self.in_use.set(self.in_use.get() + 1);
         self.adopt(memory)
@@ -101,7 +101,7 @@ impl Pool {
 
     pub(crate) fn put_memory(&self, memory: Memory) {
         self.in_use.set(self.in_use.get() - 1);
-        if memory.width() == Width::Wide {
+        if memory.width() == BufferSize::Wide {
             self.wide_in_use.set(self.wide_in_use.get() - 1);
             let mut free = self.wide_free.borrow_mut();
             if free.len() + self.wide_in_use.get() < WIDE_BUFFERS_MAX {
@@ -112,7 +112,7 @@ impl Pool {
         let mut free = self.free.borrow_mut();
         if free.len() < BUFFERS_FREE_MAX {
             // SAFETY: the pool owns it, and its last user has released it.
-            unsafe { poison::put_in(memory.start(), BUFFER_BYTES) };
+            unsafe { poison::mark_free(memory.start(), BUFFER_BYTES) };
             free.push(memory);
         }
     }
@@ -120,7 +120,7 @@ impl Pool {
     pub(crate) fn drop_free(&self) {
         for memory in self.free.take() {
             // SAFETY: as in `take_memory`; it is dropped here.
-            unsafe { poison::take_out(memory.start(), BUFFER_BYTES) };
+            unsafe { poison::unmark_free(memory.start(), BUFFER_BYTES) };
         }
         self.wide_free.take();
     }
@@ -133,16 +133,16 @@ impl Drop for Pool {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Width {
-    Usual,
+enum BufferSize {
+    Normal,
     Wide,
 }
 
-impl Width {
+impl BufferSize {
     const fn layout(self) -> Layout {
         let bytes = match self {
-            Width::Usual => BUFFER_BYTES,
-            Width::Wide => WIDE_BUFFER_BYTES,
+            BufferSize::Normal => BUFFER_BYTES,
+            BufferSize::Wide => WIDE_BUFFER_BYTES,
         };
         // The alignment of malloc, which leaves the low bits of addresses unused.
         match Layout::from_size_align(bytes, 16) {
@@ -162,23 +162,23 @@ pub(crate) struct Memory(
 const WIDE_BIT: usize = 1;
 
 impl Memory {
-    fn new(width: Width) -> Self {
+    fn new(width: BufferSize) -> Self {
         // SAFETY: neither layout is of size zero.
         let bytes = unsafe { alloc_zeroed(width.layout()) };
         let Some(bytes) = NonNull::new(bytes) else {
             handle_alloc_error(width.layout());
         };
         Self(match width {
-            Width::Usual => bytes,
-            Width::Wide => bytes.map_addr(|address| address | WIDE_BIT),
+            BufferSize::Normal => bytes,
+            BufferSize::Wide => bytes.map_addr(|address| address | WIDE_BIT),
         })
     }
 
     #[inline]
-    fn width(&self) -> Width {
+    fn width(&self) -> BufferSize {
         match self.0.addr().get() & WIDE_BIT {
-            0 => Width::Usual,
-            _ => Width::Wide,
+            0 => BufferSize::Normal,
+            _ => BufferSize::Wide,
         }
     }
 
@@ -197,8 +197,8 @@ impl Memory {
     #[inline]
     fn bytes(&self) -> usize {
         match self.width() {
-            Width::Usual => BUFFER_BYTES,
-            Width::Wide => WIDE_BUFFER_BYTES,
+            BufferSize::Normal => BUFFER_BYTES,
+            BufferSize::Wide => WIDE_BUFFER_BYTES,
         }
     }
 }

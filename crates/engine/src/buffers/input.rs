@@ -112,7 +112,7 @@ impl Input {
         } else {
             let mut buffer = match self.parked.len() {
                 ..=BUFFER_BYTES => pool.take()?,
-                _ => pool.take_wide_anyway(),
+                _ => pool.take_wide_unbounded(),
             };
             let parked = mem::take(&mut self.parked);
             let fits = buffer.put(&parked);

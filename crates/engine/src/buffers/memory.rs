@@ -15,13 +15,13 @@ unsafe impl GlobalAlloc for Memory {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract of this function, which is the same.
-        given(unsafe { System.alloc(layout) }, layout.size())
+        exit_if_null(unsafe { System.alloc(layout) }, layout.size())
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        given(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        exit_if_null(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     #[inline]
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Memory {
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as above.
-        given(unsafe { System.realloc(memory, layout, size) }, size)
+        exit_if_null(unsafe { System.realloc(memory, layout, size) }, size)
     }
 }
 
@@ -49,9 +49,9 @@ impl Memory {
 }
 
 #[inline]
-fn given(memory: *mut u8, size: usize) -> *mut u8 {
+fn exit_if_null(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() {
-        refused(size);
+        exit_out_of_memory(size);
     }
     memory
 }
@@ -59,7 +59,7 @@ fn given(memory: *mut u8, size: usize) -> *mut u8 {
 /// Reports the failure and exits, without allocating.
 #[cold]
 #[inline(never)]
-fn refused(size: usize) -> ! {
+fn exit_out_of_memory(size: usize) -> ! {
     let digits = Digits::of(size);
     let parts: [&[u8]; 3] = [
         b"onrush: out of memory: the system refuses ",

@@ -19,7 +19,7 @@ static PATTERNS: [u8; BUFFER_BYTES] = [PATTERN; BUFFER_BYTES];
 /// # Safety
 /// `bytes` bytes from `memory` on, at most [`BUFFER_BYTES`], are writable and not used before [`take_out`].
 #[inline]
-pub(crate) unsafe fn put_in(memory: NonNull<u8>, bytes: usize) {
+pub(crate) unsafe fn mark_free(memory: NonNull<u8>, bytes: usize) {
     if cfg!(debug_assertions) {
         // SAFETY: guaranteed by the caller.
         unsafe { memory.write_bytes(PATTERN, bytes) };
@@ -39,7 +39,7 @@ pub(crate) unsafe fn put_in(memory: NonNull<u8>, bytes: usize) {
 /// # Panics
 /// In test builds, when the memory was written to while it was free.
 #[inline]
-pub(crate) unsafe fn take_out(memory: NonNull<u8>, bytes: usize) {
+pub(crate) unsafe fn unmark_free(memory: NonNull<u8>, bytes: usize) {
     #[cfg(address_sanitizer)]
     // SAFETY: as above.
     unsafe {

@@ -29,7 +29,7 @@ const PASSED_MAX: RawFd = 1024;
 
 /// A listening socket that another process has opened and keeps.
 #[derive(Debug)]
-pub struct Passed {
+pub struct PassedSocket {
     /// The manager's name for it (`FileDescriptorName=`, by default the name of the unit).
     pub name: String,
     /// The address on which it listens.
@@ -73,7 +73,7 @@ impl std::error::Error for PassedError {}
 ///
 /// # Errors
 /// See [`PassedError`].
-pub fn passed() -> Result<Vec<Passed>, PassedError> {
+pub fn passed() -> Result<Vec<PassedSocket>, PassedError> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let value = |name| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
     match process_of(value("LISTEN_PID").as_deref())? {
@@ -112,13 +112,13 @@ fn count_of(value: Option<&str>) -> Result<RawFd, PassedError> {
     count.ok_or_else(|| PassedError::Count(text.to_owned()))
 }
 
-fn take(descriptor: RawFd, name: String) -> Result<Passed, PassedError> {
+fn take(descriptor: RawFd, name: String) -> Result<PassedSocket, PassedError> {
     let wrong = |name: &str| PassedError::NotListening(descriptor, name.to_owned());
     // SAFETY: the environment states that the descriptor was opened for this process alone, and `TAKEN` that it is
     // taken once. If it is closed or not a listener, it is forgotten before any other use.
     let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
     match address_of(&socket) {
-        Some(address) => Ok(Passed {
+        Some(address) => Ok(PassedSocket {
             name,
             address,
             socket,

@@ -84,13 +84,13 @@ fn open_all(
         sockets.push(socket);
     }
     for socket in &sockets {
-        keep_waiting(socket, receive_buffer)?;
+        set_receive_buffer(socket, receive_buffer)?;
     }
     Ok((sockets, bound))
 }
 
 /// Requests a receive buffer of this size, above `rmem_max` if the process has CAP_NET_ADMIN.
-fn keep_waiting(socket: &OwnedFd, receive_buffer: Option<u32>) -> Result<(), Errno> {
+fn set_receive_buffer(socket: &OwnedFd, receive_buffer: Option<u32>) -> Result<(), Errno> {
     let Some(bytes) = receive_buffer else {
         return Ok(());
     };

@@ -27,10 +27,10 @@ use std::task::{Poll, Waker};
 use rustix::io::Errno;
 
 use crate::clock::Instant;
-use crate::limits::{UNEVEN_FROM, UNEVEN_SETTLED, UNEVEN_SHARE};
+use crate::limits::{IMBALANCE_DIVISOR, IMBALANCE_MEMORY, IMBALANCE_MIN};
 use crate::socket::filter::{Purpose, attach};
 use crate::socket::tcp_info;
-use crate::system::allowance::Handed;
+use crate::system::allowance::HandedConnection;
 
 #[derive(Debug)]
 pub(crate) struct Group {
@@ -55,17 +55,17 @@ pub(crate) struct Member {
     cpu: usize,
     /// Open connections that its core has accepted, from any listener.
     live: Arc<AtomicUsize>,
-    desk: Mutex<Desk>,
+    handoff_queue: Mutex<HandoffQueue>,
 }
 
 /// Queue of connections that other cores hand to a listener.
 #[derive(Debug, Default)]
-struct Desk {
+struct HandoffQueue {
     /// The listener's socket. Invariant: open while it is set; `None` when connections are no longer taken.
     listener: Option<RawFd>,
     /// Connections for this core. Bounded by the number of descriptors: together with those in the accept queue there
     /// are fewer than the core has that hands one over.
-    handed: VecDeque<Handed>,
+    handed: VecDeque<HandedConnection>,
     waker: Option<Waker>,
 }
 
@@ -97,7 +97,7 @@ enum Tolerance {
     One,
 }
 
-enum Weighed<'group> {
+enum Comparison<'group> {
     Even,
     /// This core has clearly more than the other.
     More(&'group Member),
@@ -128,14 +128,14 @@ impl Group {
     ) -> Result<(OwnedFd, Place), Errno> {
         let mut forming = self.forming();
         let socket = open()?;
-        let desk = Desk {
+        let desk = HandoffQueue {
             listener: Some(socket.as_raw_fd()),
-            ..Desk::default()
+            ..HandoffQueue::default()
         };
         let member = Arc::new(Member {
             cpu: self.cpus[core],
             live,
-            desk: Mutex::new(desk),
+            handoff_queue: Mutex::new(desk),
         });
         forming.joined.push(Arc::clone(&member));
         if forming.joined.len() == self.cpus.len() {
@@ -162,8 +162,8 @@ impl Group {
 
 impl Place {
     /// Returns a connection that another core has handed over; wakes `waker` when there is one.
-    pub(crate) fn poll_handed(&self, waker: &Waker) -> Poll<Handed> {
-        let mut desk = self.member.desk();
+    pub(crate) fn poll_handed(&self, waker: &Waker) -> Poll<HandedConnection> {
+        let mut desk = self.member.handoff_queue();
         match desk.handed.pop_front() {
             Some(connection) => Poll::Ready(connection),
             None => {
@@ -174,8 +174,8 @@ impl Place {
     }
 
     /// Takes no more connections from other cores; those in the queue remain.
-    pub(crate) fn close_desk(&self) {
-        self.member.desk().listener = None;
+    pub(crate) fn close_handoff_queue(&self) {
+        self.member.handoff_queue().listener = None;
     }
 
     /// Leaves the group before `socket` is closed: the kernel selects by hash among the remaining listeners.
@@ -186,51 +186,55 @@ impl Place {
 
     /// Decides about the connection that this core has just accepted: it goes to another core that has clearly fewer,
     /// after `hand_out` has released it. To bound the cost of an accept, only one other core is compared, in turn.
-    pub(crate) fn decide(&self, now: Instant, hand_out: impl FnOnce() -> Handed) -> Outcome {
+    pub(crate) fn decide(
+        &self,
+        now: Instant,
+        hand_out: impl FnOnce() -> HandedConnection,
+    ) -> Outcome {
         let own = self.member.live.load(Ordering::Relaxed);
         let tolerance = match now < self.settled_until.get() {
             true => Tolerance::One,
             false => Tolerance::Some,
         };
-        match self.weigh(own, tolerance) {
-            Weighed::Even => Outcome::Kept,
-            Weighed::More(other) if tolerance == Tolerance::One => {
+        match self.compare_with_next(own, tolerance) {
+            Comparison::Even => Outcome::Kept,
+            Comparison::More(other) if tolerance == Tolerance::One => {
                 match other.take(own, hand_out) {
                     true => Outcome::HandedOver,
                     false => Outcome::Kept,
                 }
             }
-            Weighed::More(other) if other.is_far_behind(own) => Outcome::Undecided,
-            Weighed::More(_) => Outcome::Kept,
+            Comparison::More(other) if other.has_clearly_fewer(own) => Outcome::Undecided,
+            Comparison::More(_) => Outcome::Kept,
         }
     }
 
     /// Called after the wait with an [undecided](Outcome::Undecided) connection: the next ones are decided at once.
-    pub(crate) fn settle(&self, now: Instant) {
+    pub(crate) fn note_lasting_imbalance(&self, now: Instant) {
         self.next.set(self.next.get().wrapping_sub(1));
-        self.settled_until.set(now + UNEVEN_SETTLED);
+        self.settled_until.set(now + IMBALANCE_MEMORY);
     }
 
-    fn weigh(&self, own: usize, tolerance: Tolerance) -> Weighed<'_> {
+    fn compare_with_next(&self, own: usize, tolerance: Tolerance) -> Comparison<'_> {
         let Some(members) = self.group.complete.get() else {
-            return Weighed::Even;
+            return Comparison::Even;
         };
         if !tolerance.is_exceeded(own, 0) {
-            return Weighed::Even;
+            return Comparison::Even;
         }
-        let mut other = self.turn_to_next(members);
+        let mut other = self.next_member(members);
         if Arc::ptr_eq(other, &self.member) {
-            other = self.turn_to_next(members);
+            other = self.next_member(members);
         }
         // Compared without a lock, which suffices in nearly all cases.
         let is_uneven = tolerance.is_exceeded(own, other.live.load(Ordering::Relaxed));
         match is_uneven && !Arc::ptr_eq(other, &self.member) {
-            true => Weighed::More(other),
-            false => Weighed::Even,
+            true => Comparison::More(other),
+            false => Comparison::Even,
         }
     }
 
-    fn turn_to_next<'group>(&self, members: &'group [Arc<Member>]) -> &'group Arc<Member> {
+    fn next_member<'group>(&self, members: &'group [Arc<Member>]) -> &'group Arc<Member> {
         let next = self.next.get();
         self.next.set(next.wrapping_add(1));
         &members[next % members.len()]
@@ -239,7 +243,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut desk = self.member.desk();
+        let mut desk = self.member.handoff_queue();
         desk.listener = None;
         // Closed, like connections in the accept queue of a listener that closes. The queue is empty if it was closed
         // first and then emptied, as a core that stops does.
@@ -250,14 +254,16 @@ impl Drop for Place {
 }
 
 impl Member {
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn handoff_queue(&self) -> MutexGuard<'_, HandoffQueue> {
+        self.handoff_queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a connection of a core that has `own`, if this core has fewer by more than one.
-    fn take(&self, own: usize, hand_out: impl FnOnce() -> Handed) -> bool {
-        let mut desk = self.desk();
-        if !desk.takes(own, self.live.load(Ordering::Relaxed), Tolerance::One) {
+    fn take(&self, own: usize, hand_out: impl FnOnce() -> HandedConnection) -> bool {
+        let mut desk = self.handoff_queue();
+        if !desk.accepts_from(own, self.live.load(Ordering::Relaxed), Tolerance::One) {
             return false;
         }
         desk.handed.push_back(hand_out());
@@ -267,16 +273,16 @@ impl Member {
         true
     }
 
-    fn is_far_behind(&self, own: usize) -> bool {
-        self.desk()
-            .takes(own, self.live.load(Ordering::Relaxed), Tolerance::Some)
+    fn has_clearly_fewer(&self, own: usize) -> bool {
+        self.handoff_queue()
+            .accepts_from(own, self.live.load(Ordering::Relaxed), Tolerance::Some)
     }
 }
 
-impl Desk {
+impl HandoffQueue {
     /// Whether a core with `live` connections takes one of a core with `own`. Connections that it has not accepted yet
     /// count as well: it may have had no CPU since they arrived.
-    fn takes(&self, own: usize, live: usize, tolerance: Tolerance) -> bool {
+    fn accepts_from(&self, own: usize, live: usize, tolerance: Tolerance) -> bool {
         let here = |listener| live + self.handed.len() + tcp_info::waiting(listener);
         self.listener
             .is_some_and(|listener| tolerance.is_exceeded(own, here(listener)))
@@ -286,7 +292,7 @@ impl Desk {
 impl Tolerance {
     fn is_exceeded(self, own: usize, other: usize) -> bool {
         match self {
-            Tolerance::Some => own > UNEVEN_FROM + other + other / UNEVEN_SHARE,
+            Tolerance::Some => own > IMBALANCE_MIN + other + other / IMBALANCE_DIVISOR,
             Tolerance::One => own > other + 1,
         }
     }

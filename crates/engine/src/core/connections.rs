@@ -19,7 +19,7 @@ pub struct Accepted<'c> {
 impl Core {
     /// Calls `look` with the accepted connections in `count` slots of the core's table, starting at index `from`.
     /// Returns the next index, or `None` at the end of the table. A connection keeps its index while it is open.
-    pub fn look_at_accepted(
+    pub fn visit_accepted(
         &self,
         from: usize,
         count: usize,
@@ -36,7 +36,7 @@ impl Core {
     }
 
     /// Calls `look` with the accepted connection at index `place`, if there is one.
-    pub fn look_at_place<T>(&self, place: u32, look: impl FnOnce(&Accepted<'_>) -> T) -> Option<T> {
+    pub fn with_accepted<T>(&self, place: u32, look: impl FnOnce(&Accepted<'_>) -> T) -> Option<T> {
         let state = self.inner().state.borrow();
         let is_known = (place as usize) < state.sockets.slots();
         let accepted = is_known.then(|| Accepted::at(&state.sockets, place))?;

@@ -91,7 +91,7 @@ fn pinned_core(id: usize, io: Io, cpu: Option<usize>) -> Result<Core, Error> {
     if let Some(cpu) = cpu {
         cpu::pin(cpu).map_err(|errno| Error::new(Op::Start, Kind::Os(errno)))?;
     }
-    clock::sharpen_timers();
+    clock::disable_timer_slack();
     Core::new(id, io)
 }
 

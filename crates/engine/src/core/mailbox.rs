@@ -105,7 +105,7 @@ impl Mailbox {
     }
 
     /// Settles a promise, kept or broken; `mail` passes the outcome to its task.
-    pub(crate) fn settle(&self, number: u64, mail: Mail) {
+    pub(crate) fn complete_promise(&self, number: u64, mail: Mail) {
         let mut contents = self.contents();
         self.promised.fetch_sub(1, Ordering::Relaxed);
         if contents.has_ended {

@@ -65,7 +65,7 @@ impl<T: Send + 'static> Promise<T> {
     }
 
     /// Sends the value and wakes the task on its core.
-    pub fn keep(mut self, value: T) {
+    pub fn fulfil(mut self, value: T) {
         self.settle(Some(value));
     }
 
@@ -79,7 +79,9 @@ impl<T: Send + 'static> Promise<T> {
                 waker.wake();
             }
         };
-        self.core.mailbox.settle(self.number, Box::new(tell));
+        self.core
+            .mailbox
+            .complete_promise(self.number, Box::new(tell));
     }
 }
 

@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::behind::Behind;
+use super::timer_delay::TimerDelay;
 use super::{Core, Inner};
 use crate::clock::{Clock, Instant};
 use crate::driver::Driver;
-use crate::driver::event::{Event, Look};
+use crate::driver::event::{Event, PollOutcome};
 use crate::driver::simulated::Simulated;
 use crate::limits::{STALL_MIN, TASKS_PER_TURN, WAIT_MAX};
 use crate::state::{SleepState, State, Timer};
@@ -34,13 +34,13 @@ impl Core {
                 self.run_mail();
             }
             if self.0.busy_polls.get() && !self.0.tasks.has_ready() {
-                self.spin();
+                self.busy_poll_once();
             }
             let Some(drain) = self.asked_to_stop() else {
                 continue;
             };
             if drained_by.is_none() {
-                self.interrupt();
+                self.wake_interruptible();
             }
             // A later stop with a shorter time shortens the deadline; reading the same request again changes nothing.
             let deadline = self.0.now.get() + drain;
@@ -50,7 +50,7 @@ impl Core {
         let cut_off = self.0.tasks.count();
         self.0.tasks.clear();
         self.0.is_running.set(false);
-        self.0.state.borrow_mut().cut_off_last_sends();
+        self.0.state.borrow_mut().abort_last_sends();
         cut_off
     }
 
@@ -80,12 +80,12 @@ impl Core {
         let sends = !state.due.is_empty();
         state.send_due(tasks);
         if self.0.busy_polls.get() {
-            state.look_again();
+            state.restore_reports();
         }
         let until = earlier(state.timers.next(), drained_by);
         let now = self.0.clock.now();
         if sends {
-            tasks.profiler.did_until(Work::SENDS, now);
+            tasks.profiler.end_interval_at(Work::SENDS, now);
         }
         let busy = now.since(self.0.now.get());
         let timeout = if tasks.has_ready() || self.0.busy_polls.get() {
@@ -119,7 +119,7 @@ impl Core {
                     self.0.shared.stop.load(Ordering::Acquire) != 0 && drained_by.is_none();
                 if stop_asked {
                     events.push(Event::Wake);
-                    Look::Whole
+                    PollOutcome::Complete
                 } else {
                     driver.wait(until, &mut state.sockets, &mut events)
                 }
@@ -127,17 +127,19 @@ impl Core {
         };
         state.now = self.0.clock.now();
         self.0.now.set(state.now);
-        tasks.profiler.did_until(Work::WAIT, state.now);
-        tasks.were_woken_now(ready);
+        tasks.profiler.end_interval_at(Work::WAIT, state.now);
+        tasks.set_wake_time(ready);
         let overslept = match look {
             // The start of the stop is unknown, so events may have waited for the whole time.
-            Look::Interrupted => state.now.since(now),
-            Look::Whole | Look::Filled => due.map_or(Duration::ZERO, |due| state.now.since(due)),
+            PollOutcome::Interrupted => state.now.since(now),
+            PollOutcome::Complete | PollOutcome::LimitReached => {
+                due.map_or(Duration::ZERO, |due| state.now.since(due))
+            }
         };
         self.note_lateness(busy + overslept);
         state.act_on(events, tasks);
-        if !self.timers_wait(look, (busy, overslept), state) && state.expire(tasks) {
-            tasks.profiler.did(Work::TIMERS);
+        if !self.must_delay_timers(look, (busy, overslept), state) && state.expire(tasks) {
+            tasks.profiler.end_interval(Work::TIMERS);
         }
         if self.0.busy_polls.get() {
             self.note_work(busy, state.now.since(now), &state.driver);
@@ -146,9 +148,9 @@ impl Core {
 
     pub(super) fn note_lateness(&self, lateness: Duration) {
         let before = match self.0.behind.get() {
-            Behind::Nothing => Duration::ZERO,
+            TimerDelay::Nothing => Duration::ZERO,
             // Events of this turn may have been there at the previous look.
-            Behind::Events { .. } | Behind::Tasks => self.0.lateness.get(),
+            TimerDelay::Events { .. } | TimerDelay::Tasks => self.0.lateness.get(),
         };
         self.0.lateness.set(before + lateness);
         self.0.busy_max.set(self.0.busy_max.get().max(lateness));
@@ -194,13 +196,13 @@ impl Core {
         let tasks = &self.0.tasks;
         self.0.mail_due.set(None);
         self.0.has_work.set(true);
-        let _here = tasks.are_here();
-        tasks.wake_woken_elsewhere(self.0.notifier.take());
+        let _here = tasks.enter_thread();
+        tasks.wake_from_other_threads(self.0.notifier.take());
         for mail in self.0.shared.mailbox.take() {
             mail(self);
         }
-        tasks.wake_woken();
-        tasks.profiler.did(Work::MAIL);
+        tasks.wake_from_wakers();
+        tasks.profiler.end_interval(Work::MAIL);
     }
 
     /// Accounts for a turn that was `busy` for one duration and in the kernel for `asked`.
@@ -224,7 +226,7 @@ impl Core {
     }
 
     /// Wakes all interruptible waits, because the core is stopping.
-    fn interrupt(&self) {
+    fn wake_interruptible(&self) {
         let Inner { tasks, state, .. } = &*self.0;
         let state = &mut *state.borrow_mut();
         state.stopping = true;
@@ -247,7 +249,7 @@ impl State {
             for event in events.drain(..) {
                 self.act(event, tasks);
             }
-            tasks.profiler.did(Work::EVENTS);
+            tasks.profiler.end_interval(Work::EVENTS);
         }
         self.events = events;
     }
@@ -264,7 +266,7 @@ impl State {
             tasks.wake_once(&mut socket.recv_waiter);
         }
         if ready.writable {
-            self.is_writable_again(ready.key, tasks);
+            self.note_writable(ready.key, tasks);
         }
     }
 

@@ -15,7 +15,7 @@ use rustix::net::{
     recv, send, sendmsg, shutdown,
 };
 
-use super::operations::{Follows, Stretch};
+use super::operations::{FileRange, NextData};
 use crate::buffers::buffer::Pool;
 use crate::buffers::input::Input;
 use crate::buffers::outgoing::{Part, Queue};
@@ -23,10 +23,10 @@ use crate::clock::Instant;
 use crate::error::{Error, Kind, Op};
 use crate::file::File;
 use crate::file::pipe::Pipe;
-use crate::limits::{DROP_BYTES, PARTS_PER_SEND, SENDFILE_BYTES, TRIES_PER_ASK};
+use crate::limits::{DROP_BYTES, PARTS_PER_SEND, RECEIVES_PER_DIRECT_POLL, SENDFILE_BYTES};
 use crate::socket::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::socket::key::Key;
-use crate::socket::{Calls, Ended, Socket, Sockets, set_calls};
+use crate::socket::{BlockingMode, Ended, Socket, Sockets, set_blocking_mode};
 
 /// Whether a connection is waiting to be accepted.
 pub(super) fn is_waited_for(listener: &Socket) -> bool {
@@ -88,17 +88,17 @@ pub(super) fn receive(
 
 /// Number of attempts of a receive when no bytes have arrived.
 fn tries(socket: &mut Socket) -> usize {
-    match std::mem::take(&mut socket.is_asked) {
-        true => TRIES_PER_ASK,
+    match std::mem::take(&mut socket.is_direct_receive) {
+        true => RECEIVES_PER_DIRECT_POLL,
         false => 1,
     }
 }
 
 /// Sends as much as the socket takes; EAGAIN if bytes are left.
-pub(super) fn flush(socket: &mut Socket, follows: Follows, now: Instant) -> Result<(), Error> {
+pub(super) fn flush(socket: &mut Socket, follows: NextData, now: Instant) -> Result<(), Error> {
     // DONTWAIT: a ring's sockets are blocking.
     let mut flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    if follows == Follows::Joined {
+    if follows == NextData::SamePacket {
         flags |= SendFlags::MORE;
     }
     while !socket.outgoing.is_empty() {
@@ -151,7 +151,11 @@ fn send_parts(
     several(&vector[..count])
 }
 
-pub(super) fn send_file(socket: &mut Socket, file: &File, stretch: Stretch) -> Result<u64, Error> {
+pub(super) fn send_file(
+    socket: &mut Socket,
+    file: &File,
+    stretch: FileRange,
+) -> Result<u64, Error> {
     if !socket.writable {
         return Err(Error::os(Op::SendFile, Errno::AGAIN));
     }
@@ -182,7 +186,7 @@ pub(super) fn drop_arrived(socket: &mut Socket, max: u64) -> Result<usize, Errno
     }
     let max = max.min(DROP_BYTES) as usize;
     loop {
-        match recv_nothing(socket.descriptor(), max) {
+        match recv_truncated(socket.descriptor(), max) {
             Err(Errno::INTR) => {}
             Ok(count) => {
                 // As in `receive`.
@@ -197,7 +201,7 @@ pub(super) fn drop_arrived(socket: &mut Socket, max: u64) -> Result<usize, Errno
     }
 }
 
-fn recv_nothing(descriptor: &OwnedFd, max: usize) -> Result<usize, Errno> {
+fn recv_truncated(descriptor: &OwnedFd, max: usize) -> Result<usize, Errno> {
     // DONTWAIT: a ring's sockets are blocking.
     let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
     // SAFETY: with MSG_TRUNC a TCP socket, as of all callers, writes no byte to the memory; a write would fault.
@@ -239,13 +243,13 @@ pub(super) fn drain(socket: &mut Socket, pipe: &mut Pipe, now: Instant) -> Resul
 
 /// Makes a call that does not block on a socket of a ring. These sockets are blocking, since io_uring fails on others
 /// instead of waiting, so the flag is set for the duration of the call.
-pub(super) fn unblocked<T>(
+pub(super) fn with_nonblocking<T>(
     socket: &mut Socket,
     call: impl FnOnce(&mut Socket) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
-    set_calls(socket.descriptor(), Calls::Fail)?;
+    set_blocking_mode(socket.descriptor(), BlockingMode::Fail)?;
     let outcome = call(socket);
-    set_calls(socket.descriptor(), Calls::Wait)?;
+    set_blocking_mode(socket.descriptor(), BlockingMode::Wait)?;
     outcome
 }
 
@@ -313,7 +317,7 @@ pub(super) fn recv_datagrams(
     }
     let received = match tries(socket) {
         1 => batch.recv(socket.descriptor()),
-        tries => batch.recv_one(socket.descriptor(), socket.beside, tries),
+        tries => batch.recv_one(socket.descriptor(), socket.receive_extras, tries),
     };
     match received {
         // Fewer messages than there was room for have emptied the socket, and the next edge is still to come. Not so if

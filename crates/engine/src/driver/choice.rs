@@ -9,7 +9,7 @@ use std::fs;
 
 use rustix::io::Errno;
 
-use super::uring::{Ring, Speed};
+use super::uring::{Ring, RingSupport};
 
 /// The requested driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -54,7 +54,7 @@ pub fn choose(io: Io) -> Result<Choice, String> {
             reason: "as asked".into(),
         }),
         Io::IoUring => match Ring::probe() {
-            Ok(Speed::Full | Speed::Reduced) => Ok(Choice {
+            Ok(RingSupport::Full | RingSupport::Reduced) => Ok(Choice {
                 io,
                 reason: "as asked".into(),
             }),
@@ -66,12 +66,12 @@ pub fn choose(io: Io) -> Result<Choice, String> {
         // BENCHMARKING.md: less CPU per request than epoll in every work measured, and no longer tail. That is with
         // multishot receives; without them a fixed response costs 4.45 us, with epoll 4.0 us.
         Io::Auto => Ok(match Ring::probe() {
-            Ok(Speed::Full) => Choice {
+            Ok(RingSupport::Full) => Choice {
                 io: Io::IoUring,
                 reason: "auto: io_uring is available and uses less CPU per request than epoll"
                     .into(),
             },
-            Ok(Speed::Reduced) => Choice {
+            Ok(RingSupport::Reduced) => Choice {
                 io: Io::Epoll,
                 reason: "auto: before Linux 6.17 io_uring uses more CPU per request".into(),
             },

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use rustix::io::Errno;
 
 use super::Driver;
-use super::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch, operations};
+use super::operations::{
+    FileRange, LastSend, ListenerState, NextData, Operations, Sender, operations,
+};
 use crate::address::{Address, Source};
 use crate::buffers::buffer::Pool;
 use crate::buffers::input::Input;

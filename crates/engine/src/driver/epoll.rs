@@ -13,7 +13,7 @@ use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
-use super::event::{Event, Look, Readiness};
+use super::event::{Event, PollOutcome, Readiness};
 use crate::error::{Error, Op};
 use crate::limits::EVENTS_PER_WAIT;
 use crate::socket::Ended;
@@ -70,34 +70,38 @@ impl Epoll {
     }
 
     /// Waits for an event or until `timeout` has passed. Also collects the events up to a signal that ends the wait.
-    pub(crate) fn wait(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Look {
+    pub(crate) fn wait(
+        &mut self,
+        timeout: Option<Duration>,
+        events: &mut Vec<Event>,
+    ) -> PollOutcome {
         let (timeout, waited) = match timeout {
             Some(timeout) => self.wait_below_millisecond(timeout),
-            None => (None, Look::Whole),
+            None => (None, PollOutcome::Complete),
         };
         let look = self.look(timeout, events);
-        if look == Look::Interrupted {
+        if look == PollOutcome::Interrupted {
             // A look without a wait cannot be interrupted.
             self.look(Some(Duration::ZERO), events);
         }
         match waited {
-            Look::Interrupted => Look::Interrupted,
-            Look::Whole | Look::Filled => look,
+            PollOutcome::Interrupted => PollOutcome::Interrupted,
+            PollOutcome::Complete | PollOutcome::LimitReached => look,
         }
     }
 
-    fn look(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> Look {
+    fn look(&self, timeout: Option<Duration>, events: &mut Vec<Event>) -> PollOutcome {
         let timeout = timeout.map(timespec);
         let mut list = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_PER_WAIT];
         let ready = match epoll::wait(&self.epoll, &mut list[..], timeout.as_ref()) {
             Ok((ready, _)) => ready,
-            Err(Errno::INTR) => return Look::Interrupted,
+            Err(Errno::INTR) => return PollOutcome::Interrupted,
             // The descriptor and the list are valid; epoll_wait(2) documents no other error.
             Err(errno) => panic!("epoll_wait: {errno}"),
         };
         let look = match ready.len() {
-            EVENTS_PER_WAIT => Look::Filled,
-            _ => Look::Whole,
+            EVENTS_PER_WAIT => PollOutcome::LimitReached,
+            _ => PollOutcome::Complete,
         };
         for event in ready {
             let flags = event.flags;
@@ -122,14 +126,14 @@ impl Epoll {
     /// Waits for an event if `timeout` is below a millisecond, because epoll_wait(2) rounds up to whole milliseconds
     /// and epoll_pwait2(2) needs Linux 5.11. Returns the remaining timeout in whole milliseconds, after which the core
     /// waits again for the rest: so a timer is late by the time of a wake-up, not by a millisecond.
-    fn wait_below_millisecond(&self, timeout: Duration) -> (Option<Duration>, Look) {
+    fn wait_below_millisecond(&self, timeout: Duration) -> (Option<Duration>, PollOutcome) {
         let milliseconds = Duration::from_millis(timeout.as_millis() as u64);
-        let mut look = Look::Whole;
+        let mut look = PollOutcome::Complete;
         if milliseconds.is_zero() && !timeout.is_zero() {
             let mut descriptors = [PollFd::new(&self.epoll, PollFlags::IN)];
             // The events are collected in any case: woken, timed out or interrupted.
             if poll(&mut descriptors, Some(&timespec(timeout))) == Err(Errno::INTR) {
-                look = Look::Interrupted;
+                look = PollOutcome::Interrupted;
             }
         }
         (Some(milliseconds), look)

@@ -5,11 +5,11 @@ use crate::socket::key::Key;
 
 /// How many of the pending events a look at the kernel returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Look {
+pub(crate) enum PollOutcome {
     /// All.
-    Whole,
+    Complete,
     /// The maximum of one look; there may be more.
-    Filled,
+    LimitReached,
     /// Perhaps not all: a signal ended the wait, and a look without a wait followed. Continuing a stopped process also
     /// ends a wait, even without a signal handler (signal(7), "Interruption of system calls … by stop signals").
     Interrupted,

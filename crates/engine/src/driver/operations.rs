@@ -19,24 +19,24 @@ use crate::socket::{Socket, Sockets};
 
 /// The data that immediately follows the bytes of a send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Follows {
+pub(crate) enum NextData {
     Nothing,
     /// Bytes of a file, sent in packets of their own.
-    Apart,
+    SeparatePacket,
     /// Bytes of a file, which may share a packet with the bytes before (MSG_MORE).
-    Joined,
+    SamePacket,
 }
 
 /// A range of a file to send; not empty.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct FileRange {
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
 
 /// Whether a listener still accepts new connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Accepting {
+pub(crate) enum ListenerState {
     /// It accepts until the core stops.
     Ongoing,
     /// The core stops: queued connections are accepted, and no new ones are awaited.
@@ -99,7 +99,7 @@ macro_rules! operations {
     fn accept(
         &mut self,
         listener: Key,
-        accepting: Accepting,
+        accepting: ListenerState,
         sockets: &mut Sockets,
     ) -> Result<Key, Errno>;
 
@@ -136,7 +136,7 @@ macro_rules! operations {
     fn send(
         &mut self,
         key: Key,
-        follows: Follows,
+        follows: NextData,
         sockets: &mut Sockets,
         now: Instant,
     ) -> Result<(), Error>;
@@ -152,7 +152,7 @@ macro_rules! operations {
         &mut self,
         key: Key,
         file: &File,
-        stretch: Stretch,
+        stretch: FileRange,
         sockets: &mut Sockets,
         pool: &Rc<Pool>,
     ) -> Result<u64, Error>;

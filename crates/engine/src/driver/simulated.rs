@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::event::{Event, Look, Readiness};
+use super::event::{Event, PollOutcome, Readiness};
 use super::simulation::Simulation;
 use crate::address::Address;
 use crate::clock::Instant;
@@ -27,10 +27,10 @@ use crate::socket::{Ended, Socket, Sockets};
 use crate::system::random::Random;
 
 use crate::socket::peer::Peer;
-use datagrams::{Datagrams, Flight};
+use datagrams::{Datagrams, InTransit};
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Happening {
+enum SimulatedEvent {
     Bytes(Vec<u8>),
     End,
     Reset,
@@ -39,13 +39,13 @@ enum Happening {
     /// An operation that returned EAGAIN may proceed.
     Again,
     /// A datagram arrives at its destination; boxed, since the other variants are small.
-    Datagram(Box<Flight>),
+    Datagram(Box<InTransit>),
     /// A datagram of the socket reached an address without a socket.
     Refused,
 }
 
 /// Time, order of scheduling, socket, connection ID, event: sorts by time and then by order.
-type Entry = (u64, u64, u32, u64, Happening);
+type Entry = (u64, u64, u32, u64, SimulatedEvent);
 
 pub(crate) struct Simulated {
     options: Simulation,
@@ -53,7 +53,7 @@ pub(crate) struct Simulated {
     clock: Rc<Cell<u64>>,
     listeners: HashMap<String, Key>,
     backlog: HashMap<u32, VecDeque<Key>>,
-    agenda: BinaryHeap<Reverse<Entry>>,
+    event_queue: BinaryHeap<Reverse<Entry>>,
     order: u64,
     connections: u64,
     /// How long the process is suspended at the next look.
@@ -69,7 +69,7 @@ impl Simulated {
             clock,
             listeners: HashMap::new(),
             backlog: HashMap::new(),
-            agenda: BinaryHeap::new(),
+            event_queue: BinaryHeap::new(),
             order: 0,
             connections: 0,
             stop: Duration::ZERO,
@@ -106,11 +106,11 @@ impl Simulated {
             .get_mut(&listener.0)
             .expect("made with the listener")
             .push_back(far);
-        self.schedule(listener, 0, Happening::Again);
+        self.schedule(listener, 0, SimulatedEvent::Again);
         Ok(near)
     }
 
-    pub(crate) fn lone_end(&mut self, sockets: &mut Sockets) -> Key {
+    pub(crate) fn unconnected_end(&mut self, sockets: &mut Sockets) -> Key {
         self.connections += 1;
         let mut socket = Socket::new(None);
         socket.simulated = Some(Box::new(Peer {
@@ -121,15 +121,15 @@ impl Simulated {
     }
 
     /// Decides whether an event with this rate per thousand occurs now.
-    fn happens(&self, per_thousand: u32) -> bool {
+    fn occurs_randomly(&self, per_thousand: u32) -> bool {
         self.random.below(1000) < u64::from(per_thousand)
     }
 
     /// Whether the operation returns EAGAIN for no reason; it is woken again later.
-    fn hesitates(&mut self, key: Key, id: u64) -> bool {
-        let hesitates = self.happens(self.options.not_yet);
+    fn injects_again(&mut self, key: Key, id: u64) -> bool {
+        let hesitates = self.occurs_randomly(self.options.spurious_again);
         if hesitates {
-            self.schedule(key, id, Happening::Again);
+            self.schedule(key, id, SimulatedEvent::Again);
         }
         hesitates
     }
@@ -149,7 +149,7 @@ impl Simulated {
         if end.inbox.is_empty() {
             return if end.ended { Ok(0) } else { Err(Errno::AGAIN) };
         }
-        if self.hesitates(key, id) {
+        if self.injects_again(key, id) {
             return Err(Errno::AGAIN);
         }
         let available = peer(sockets, key).inbox.len().min(bytes.len());
@@ -160,7 +160,7 @@ impl Simulated {
         }
         end.arriving -= count;
         if let Some(other) = other {
-            self.schedule(other, id, Happening::Room);
+            self.schedule(other, id, SimulatedEvent::Room);
         }
         Ok(count)
     }
@@ -180,12 +180,12 @@ impl Simulated {
         let Some(other) = other else {
             return Err(Errno::PIPE);
         };
-        if self.hesitates(key, id) {
+        if self.injects_again(key, id) {
             return Err(Errno::AGAIN);
         }
-        if self.happens(self.options.reset) {
+        if self.occurs_randomly(self.options.reset) {
             peer(sockets, key).reset = true;
-            self.schedule(other, id, Happening::Reset);
+            self.schedule(other, id, SimulatedEvent::Reset);
             return Err(Errno::CONNRESET);
         }
         let room = self
@@ -198,7 +198,11 @@ impl Simulated {
         }
         let count = self.shorten(count);
         peer(sockets, other).arriving += count;
-        self.deliver(other, sockets, Happening::Bytes(bytes[..count].to_vec()));
+        self.deliver(
+            other,
+            sockets,
+            SimulatedEvent::Bytes(bytes[..count].to_vec()),
+        );
         Ok(count)
     }
 
@@ -221,9 +225,9 @@ impl Simulated {
                 other,
                 sockets,
                 if resets {
-                    Happening::Reset
+                    SimulatedEvent::Reset
                 } else {
-                    Happening::End
+                    SimulatedEvent::End
                 },
             );
             peer(sockets, other).other = None;
@@ -232,7 +236,7 @@ impl Simulated {
     }
 
     fn shorten(&mut self, count: usize) -> usize {
-        if count > 1 && self.happens(self.options.short) {
+        if count > 1 && self.occurs_randomly(self.options.short) {
             1 + self.random.below(count as u64) as usize
         } else {
             count
@@ -245,20 +249,20 @@ impl Simulated {
     }
 
     /// Schedules an event after everything that is already in transit to this end.
-    fn deliver(&mut self, to: Key, sockets: &mut Sockets, what: Happening) {
+    fn deliver(&mut self, to: Key, sockets: &mut Sockets, what: SimulatedEvent) {
         let delay = self.delay().as_nanos() as u64;
         let end = peer(sockets, to);
         end.last_arrival = end.last_arrival.max(self.clock.get() + delay);
         let (time, id) = (end.last_arrival, end.id);
         self.order += 1;
-        self.agenda
+        self.event_queue
             .push(Reverse((time, self.order, to.0, id, what)));
     }
 
-    fn schedule(&mut self, key: Key, id: u64, what: Happening) {
+    fn schedule(&mut self, key: Key, id: u64, what: SimulatedEvent) {
         let time = self.clock.get() + self.delay().as_nanos() as u64;
         self.order += 1;
-        self.agenda
+        self.event_queue
             .push(Reverse((time, self.order, key.0, id, what)));
     }
 
@@ -276,13 +280,13 @@ impl Simulated {
         until: Option<Instant>,
         sockets: &mut Sockets,
         events: &mut Vec<Event>,
-    ) -> Look {
+    ) -> PollOutcome {
         if !self.stop.is_zero() {
             let stop = std::mem::take(&mut self.stop);
             self.clock.set(self.clock.get() + stop.as_nanos() as u64);
-            return Look::Interrupted;
+            return PollOutcome::Interrupted;
         }
-        let next = self.agenda.peek().map(|Reverse((time, ..))| *time);
+        let next = self.event_queue.peek().map(|Reverse((time, ..))| *time);
         let now = match (next, until.map(Instant::nanoseconds)) {
             (Some(next), Some(until)) => next.min(until),
             (Some(time), None) | (None, Some(time)) => time,
@@ -293,26 +297,26 @@ impl Simulated {
         };
         self.clock.set(self.clock.get().max(now));
         for _ in 0..EVENTS_PER_WAIT {
-            match self.agenda.peek() {
+            match self.event_queue.peek() {
                 Some(Reverse((time, ..))) if *time <= self.clock.get() => {}
-                _ => return Look::Whole,
+                _ => return PollOutcome::Complete,
             }
-            let Reverse((_, _, index, id, what)) = self.agenda.pop().expect("peeked");
-            self.happen(Key(index), id, what, sockets, events);
+            let Reverse((_, _, index, id, what)) = self.event_queue.pop().expect("peeked");
+            self.handle_event(Key(index), id, what, sockets, events);
         }
-        Look::Filled
+        PollOutcome::LimitReached
     }
 
-    fn happen(
+    fn handle_event(
         &mut self,
         key: Key,
         id: u64,
-        what: Happening,
+        what: SimulatedEvent,
         sockets: &mut Sockets,
         events: &mut Vec<Event>,
     ) {
         let what = match what {
-            Happening::Datagram(flight) => return self.arrive(*flight, events),
+            SimulatedEvent::Datagram(flight) => return self.arrive(*flight, events),
             what => what,
         };
         let both = Event::Ready(Readiness {
@@ -320,7 +324,7 @@ impl Simulated {
             readable: true,
             writable: true,
             ended: match what {
-                Happening::Reset => Ended::HungUp,
+                SimulatedEvent::Reset => Ended::HungUp,
                 _ => Ended::No,
             },
             urgent: false,
@@ -336,14 +340,16 @@ impl Simulated {
             return;
         };
         match what {
-            Happening::Bytes(bytes) => end.inbox.extend(bytes),
-            Happening::End => end.ended = true,
-            Happening::Reset => {
+            SimulatedEvent::Bytes(bytes) => end.inbox.extend(bytes),
+            SimulatedEvent::End => end.ended = true,
+            SimulatedEvent::Reset => {
                 end.reset = true;
                 end.inbox.clear();
             }
-            Happening::Room | Happening::Again => {}
-            Happening::Datagram(_) | Happening::Refused => unreachable!("not of a connection"),
+            SimulatedEvent::Room | SimulatedEvent::Again => {}
+            SimulatedEvent::Datagram(_) | SimulatedEvent::Refused => {
+                unreachable!("not of a connection")
+            }
         }
         events.push(both);
     }

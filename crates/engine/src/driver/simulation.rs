@@ -10,7 +10,7 @@ pub struct Simulation {
     /// Rate of receives and sends that move fewer bytes than they could.
     pub short: u32,
     /// Rate of operations that return EAGAIN although they could proceed.
-    pub not_yet: u32,
+    pub spurious_again: u32,
     /// Rate of sends that end in a reset of the connection.
     pub reset: u32,
     /// Rate of datagrams that never arrive.
@@ -31,7 +31,7 @@ impl Simulation {
         Self {
             seed,
             short: 300,
-            not_yet: 200,
+            spurious_again: 200,
             reset: 0,
             lost: 100,
             duplicated: 100,

@@ -31,7 +31,7 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-use super::event::{Event, Look};
+use super::event::{Event, PollOutcome};
 use crate::buffers::buffer::Pool;
 use crate::clock::{self, Instant};
 use crate::error::{Error, Op};
@@ -43,11 +43,11 @@ use crate::task::Tasks;
 use crate::socket::message::Message;
 use operation::{Operation, split, user_data};
 use outcome::{errno, outcome};
-use provided::Provided;
+use provided::ProvidedBuffers;
 
 /// Performance of a ring on this kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Speed {
+pub(crate) enum RingSupport {
     Full,
     /// Without multishot receives.
     Reduced,
@@ -56,7 +56,7 @@ pub(crate) enum Speed {
 pub(crate) struct Ring {
     ring: IoUring,
     wake: OwnedFd,
-    buffers: Provided,
+    buffers: ProvidedBuffers,
     /// Whether the kernel can bound a multishot receive.
     multishot: bool,
     entered: Instant,
@@ -77,12 +77,12 @@ impl Ring {
     }
 
     /// Whether this kernel supports a ring with everything required, and with every feature that makes it fast.
-    pub(crate) fn probe() -> Result<Speed, Errno> {
+    pub(crate) fn probe() -> Result<RingSupport, Errno> {
         let ring = Self::open()?;
         Ok(if ring.multishot {
-            Speed::Full
+            RingSupport::Full
         } else {
-            Speed::Reduced
+            RingSupport::Reduced
         })
     }
 
@@ -100,7 +100,7 @@ impl Ring {
             .map_err(errno)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         // Last: nothing may fail after it, since its memory may be freed only after the ring is closed.
-        let buffers = Provided::register(&ring)?;
+        let buffers = ProvidedBuffers::register(&ring)?;
         let mut ring = Self {
             ring,
             wake,
@@ -170,12 +170,12 @@ impl Ring {
         tasks: &Tasks,
         pool: &Rc<Pool>,
         events: &mut Vec<Event>,
-    ) -> Look {
+    ) -> PollOutcome {
         self.buffers.replenish(pool);
         self.entered = now;
         self.has_worked = false;
         let look = self.enter(timeout);
-        if look == Look::Interrupted {
+        if look == PollOutcome::Interrupted {
             // Events up to now are collected without a wait.
             self.enter(Some(Duration::ZERO));
         }
@@ -210,16 +210,16 @@ impl Ring {
     }
 
     /// Whether there is nothing to submit and no pending work of the kernel, as the shared memory shows.
-    fn is_quiet(&mut self) -> bool {
+    fn has_no_work(&mut self) -> bool {
         let submission = self.ring.submission();
         let is_told = !submission.is_empty();
         self.has_worked |= is_told;
         !is_told && !submission.taskrun() && !submission.cq_overflow()
     }
 
-    fn enter(&mut self, timeout: Option<Duration>) -> Look {
-        if timeout == Some(Duration::ZERO) && self.is_quiet() {
-            return Look::Whole;
+    fn enter(&mut self, timeout: Option<Duration>) -> PollOutcome {
+        if timeout == Some(Duration::ZERO) && self.has_no_work() {
+            return PollOutcome::Complete;
         }
         let (want, timeout) = match timeout {
             Some(Duration::ZERO) => (0, Some(Duration::ZERO)),
@@ -238,7 +238,7 @@ impl Ring {
         match outcome {
             Ok(_) => {}
             Err(error) => match errno(error) {
-                Errno::INTR => return Look::Interrupted,
+                Errno::INTR => return PollOutcome::Interrupted,
                 // The timeout passed, the kernel wants its completions reaped first, or it has no memory for more
                 // requests: queued entries stay queued, in order.
                 Errno::TIME | Errno::BUSY | Errno::AGAIN => {}
@@ -249,8 +249,8 @@ impl Ring {
         }
         let submission = self.ring.submission();
         match submission.taskrun() || submission.cq_overflow() {
-            true => Look::Filled,
-            false => Look::Whole,
+            true => PollOutcome::LimitReached,
+            false => PollOutcome::Complete,
         }
     }
 

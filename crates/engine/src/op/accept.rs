@@ -9,12 +9,12 @@ use std::task::Poll;
 use rustix::io::Errno;
 
 use crate::claim::Queues;
-use crate::driver::operations::{Accepting, Operations};
+use crate::driver::operations::{ListenerState, Operations};
 use crate::error::{Error, Kind, Op};
 use crate::socket::key::Key;
-use crate::socket::note::Coarse;
+use crate::socket::note::CoarseInstant;
 use crate::state::State;
-use crate::system::allowance::{Allowance, Counted, Handed};
+use crate::system::allowance::{Allowance, AllowanceGuard, HandedConnection};
 use crate::task::id::TaskId;
 
 impl State {
@@ -26,9 +26,9 @@ impl State {
     ) -> Poll<Result<Key, Error>> {
         let is_ending = self.stopping || self.sockets[listener].is_unwanted;
         let accepting = match is_ending {
-            true if queues.are_anothers() => Accepting::Leaving,
-            true => Accepting::Ending,
-            false => Accepting::Ongoing,
+            true if queues.belong_to_other_process() => ListenerState::Leaving,
+            true => ListenerState::Ending,
+            false => ListenerState::Ongoing,
         };
         let accepted = match self.driver.take_accepted(listener, &mut self.sockets) {
             // An accepted connection already has its descriptor, so it is taken even at the bound.
@@ -43,7 +43,7 @@ impl State {
         };
         match accepted {
             Ok(key) => {
-                self.is_accepted(key);
+                self.note_accepted(key);
                 Poll::Ready(Ok(key))
             }
             // An armed accept of io_uring may still complete with a connection that it has taken from the queue.
@@ -67,36 +67,36 @@ impl State {
         self.sockets.allowance.as_ref().is_some_and(is_used_up)
     }
 
-    fn is_accepted(&mut self, key: Key) {
+    fn note_accepted(&mut self, key: Key) {
         let number = self.sockets.accepted.wrapping_add(1);
         self.sockets.accepted = number;
         let socket = &mut self.sockets[key];
         socket.is_accepted = true;
         socket.number = number;
-        socket.accepted_at = Coarse::of(self.now);
+        socket.accepted_at = CoarseInstant::of(self.now);
         if let Some(allowance) = &self.sockets.allowance {
             allowance.take();
         }
-        self.sockets.live_begins();
+        self.sockets.count_live();
     }
 
     /// Releases a connection that was just accepted, so that another core can [adopt](State::adopt) it.
-    pub(crate) fn hand_out(&mut self, key: Key) -> Handed {
-        let counted = self.sockets.allowance.as_ref().map(Counted::new);
+    pub(crate) fn hand_out(&mut self, key: Key) -> HandedConnection {
+        let counted = self.sockets.allowance.as_ref().map(AllowanceGuard::new);
         self.driver.forget(&self.sockets[key]);
         let connection = self.sockets[key].descriptor.take();
         self.sockets.remove(key);
-        Handed {
+        HandedConnection {
             connection: connection.expect("only listeners of the kernel hand connections over"),
             counted,
         }
     }
 
     /// Takes over a connection that another core has accepted and handed out.
-    pub(crate) fn adopt(&mut self, handed: Handed) -> Result<Key, Error> {
+    pub(crate) fn adopt(&mut self, handed: HandedConnection) -> Result<Key, Error> {
         let key = self.driver.adopt(handed.connection, &mut self.sockets);
         let key = key.map_err(|errno| Error::os(Op::Accept, errno))?;
-        self.is_accepted(key);
+        self.note_accepted(key);
         // The connection now counts as a socket of this core.
         drop(handed.counted);
         Ok(key)

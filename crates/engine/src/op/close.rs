@@ -1,7 +1,7 @@
 //! Closing a socket. Its slot lives on until the kernel has returned everything it holds.
 
 use crate::clock::Instant;
-use crate::driver::operations::{Follows, LastSend, Operations, Sender};
+use crate::driver::operations::{LastSend, NextData, Operations, Sender};
 use crate::error::{Error, Op};
 use crate::limits::DRAIN_DEFAULT;
 use crate::socket::expiry::Expiry;
@@ -19,12 +19,12 @@ impl State {
 
     /// Makes the coming close a reset: SO_LINGER with a time of zero, socket(7). Unreceived bytes are discarded.
     pub(crate) fn reset_at_close(&mut self, key: Key) {
-        self.sockets[key].resets = true;
+        self.sockets[key].resets_on_close = true;
         self.driver.reset_at_close(key, &mut self.sockets);
     }
 
     pub(crate) fn close(&mut self, key: Key) {
-        self.expect_no_more(key);
+        self.forget_expected(key);
         let is_sent = !self.sockets[key].is_sending() || self.is_last_send_done(key);
         let State {
             driver,
@@ -41,11 +41,11 @@ impl State {
         if let Some((timer, _)) = timer {
             timers.cancel(timer);
         }
-        let waits = !is_sent && !socket.timed_out && !socket.resets;
+        let waits = !is_sent && !socket.timed_out && !socket.resets_on_close;
         if !waits && socket.ring.operations == 0 {
             return match is_sent {
                 true => self.release(key),
-                false => self.cut_off(key),
+                false => self.reset_and_release(key),
             };
         }
         socket.closing = true;
@@ -70,14 +70,14 @@ impl State {
             Sender::Kernel => false,
             Sender::Core => {
                 // The handle is gone, so an error has no receiver.
-                let _ = self.flush_through(key, Follows::Nothing);
+                let _ = self.flush_to_kernel(key, NextData::Nothing);
                 !self.sockets[key].is_sending()
             }
         }
     }
 
     /// Aborts the last sends of closed sockets, because the core ends.
-    pub(crate) fn cut_off_last_sends(&mut self) {
+    pub(crate) fn abort_last_sends(&mut self) {
         let sending = self.sockets.iter_mut().enumerate();
         let sending = sending.filter(|(_, socket)| socket.closing && socket.is_sending());
         let keys: Vec<_> = sending.map(|(index, _)| Key(index as u32)).collect();
@@ -90,14 +90,14 @@ impl State {
     pub(crate) fn close_timed_out(&mut self, key: Key) {
         let socket = &mut self.sockets[key];
         if socket.ring.operations == 0 {
-            return self.cut_off(key);
+            return self.reset_and_release(key);
         }
         socket.timed_out = true;
         self.driver.cancel(key, LastSend::None, socket);
     }
 
     /// Resets the connection: the rest of its last send is lost, and an orderly end would look complete to the peer.
-    fn cut_off(&mut self, key: Key) {
+    fn reset_and_release(&mut self, key: Key) {
         self.driver.reset_at_close(key, &mut self.sockets);
         self.release(key);
     }

@@ -25,14 +25,15 @@ impl State {
     pub(crate) fn connect(&mut self, source: &Source, address: &Address) -> Result<Key, Error> {
         let open = || {
             let descriptor = socket(address).map_err(|errno| Error::os(Op::Connect, errno))?;
-            take(source, &descriptor, address).map_err(|errno| Error::os(Op::Bind, errno))?;
+            bind_source(source, &descriptor, address)
+                .map_err(|errno| Error::os(Op::Bind, errno))?;
             start(&descriptor, address).map_err(|errno| Error::os(Op::Connect, errno))?;
             Ok(descriptor)
         };
         let key = self
             .driver
             .connect(source, address, open, &mut self.sockets)?;
-        self.sockets[key].drops = matches!(address, Address::Tcp(_));
+        self.sockets[key].can_discard = matches!(address, Address::Tcp(_));
         Ok(key)
     }
 
@@ -63,7 +64,7 @@ fn socket(address: &Address) -> Result<OwnedFd, Errno> {
 }
 
 /// Sets the local address and ports of a connection that is not yet made.
-fn take(source: &Source, descriptor: &OwnedFd, address: &Address) -> Result<(), Errno> {
+fn bind_source(source: &Source, descriptor: &OwnedFd, address: &Address) -> Result<(), Errno> {
     let Address::Tcp(_) = address else {
         return Ok(());
     };

@@ -46,7 +46,7 @@ impl State {
         };
         if let Some((timer, expires)) = socket.timer {
             // An earlier timer finds that the deadline has moved and is set again, instead of one timer per request.
-            if expires.is_by(deadline, *now) {
+            if expires.is_certainly_before(deadline, *now) {
                 return Ok(());
             }
             timers.cancel(timer);

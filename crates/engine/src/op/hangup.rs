@@ -44,7 +44,7 @@ impl Socket {
     }
 
     /// Records the result of a ring's poll for the end.
-    pub(crate) fn hear_of_end(&mut self, reported: Result<i32, Errno>, tasks: &Tasks) {
+    pub(crate) fn note_end_poll(&mut self, reported: Result<i32, Errno>, tasks: &Tasks) {
         let hung_up = i32::from(libc::POLLERR | libc::POLLHUP);
         if reported.is_ok_and(|events| events & hung_up != 0) {
             return self.note_end(Ended::HungUp, tasks);

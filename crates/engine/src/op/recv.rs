@@ -42,7 +42,7 @@ impl State {
         max: u64,
         task: TaskId,
     ) -> Poll<Result<usize, Error>> {
-        if !self.sockets[key].drops || !self.can_splice_now(key) {
+        if !self.sockets[key].can_discard || !self.can_splice_now(key) {
             return self.poll_recv(key, input, task);
         }
         match self.driver.drop_arrived(key, max, &mut self.sockets) {

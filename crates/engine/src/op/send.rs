@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use crate::buffers::outgoing::{Part, Queue};
 use crate::clock::Instant;
-use crate::driver::operations::{Follows, Operations, Sender};
+use crate::driver::operations::{NextData, Operations, Sender};
 use crate::error::{Error, Kind, Op};
 use crate::limits::{DEFERRED_BYTES_MAX, DEFERRED_SENDS_MAX, PARTS_PER_SEND};
 use crate::socket::Deferred;
@@ -32,7 +32,7 @@ impl State {
     pub(crate) fn poll_flush(
         &mut self,
         key: Key,
-        follows: Follows,
+        follows: NextData,
         tasks: &Tasks,
     ) -> Poll<Result<(), Error>> {
         let flushed = self.flush_now(key, follows);
@@ -43,27 +43,27 @@ impl State {
     }
 
     /// Sends as much as the socket takes without waiting; EAGAIN if bytes are left.
-    pub(crate) fn flush_now(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+    pub(crate) fn flush_now(&mut self, key: Key, follows: NextData) -> Result<(), Error> {
         match self.driver.sender() {
             Sender::Kernel => self.driver.send(key, follows, &mut self.sockets, self.now),
-            Sender::Core => self.flush_soon(key, follows),
+            Sender::Core => self.flush_deferred(key, follows),
         }
     }
 
     /// Defers the send to the end of the turn if it is small and nothing follows it; otherwise sends at once.
-    fn flush_soon(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+    fn flush_deferred(&mut self, key: Key, follows: NextData) -> Result<(), Error> {
         let socket = &mut self.sockets[key];
         if socket.outgoing.is_empty() && socket.send_failed.is_none() {
             return Ok(());
         }
-        if follows != Follows::Nothing
+        if follows != NextData::Nothing
             || socket.deferred == Deferred::Blocked
             || socket.send_failed.is_some()
             || !is_small(&socket.outgoing)
         {
-            return self.flush_through(key, follows);
+            return self.flush_to_kernel(key, follows);
         }
-        if socket.deferred == Deferred::AtRest {
+        if socket.deferred == Deferred::Idle {
             socket.deferred = Deferred::Due;
             socket.written = Instant::default();
             self.due.push(key);
@@ -72,7 +72,7 @@ impl State {
     }
 
     /// Hands the bytes to the kernel, or to the simulated network.
-    pub(crate) fn flush_through(&mut self, key: Key, follows: Follows) -> Result<(), Error> {
+    pub(crate) fn flush_to_kernel(&mut self, key: Key, follows: NextData) -> Result<(), Error> {
         let socket = &mut self.sockets[key];
         if let Some(errno) = socket.send_failed {
             socket.outgoing.clear();
@@ -87,7 +87,7 @@ impl State {
                 self.sockets.note_wait(key, self.now);
                 Deferred::Blocked
             }
-            false => Deferred::AtRest,
+            false => Deferred::Idle,
         };
         sent
     }
@@ -101,7 +101,7 @@ impl State {
                 let socket = &self.sockets[key];
                 // The slot may have been closed since, or flushed by a task that could not wait.
                 if socket.deferred == Deferred::Due && socket.is_accepted == is_accepted {
-                    self.carry_out(key, tasks);
+                    self.perform_send(key, tasks);
                 }
             }
         }
@@ -109,8 +109,8 @@ impl State {
     }
 
     /// Sends the rest of a socket's deferred bytes, as far as the socket takes them.
-    fn carry_out(&mut self, key: Key, tasks: &Tasks) {
-        let sent = self.flush_through(key, Follows::Nothing);
+    fn perform_send(&mut self, key: Key, tasks: &Tasks) {
+        let sent = self.flush_to_kernel(key, NextData::Nothing);
         if is_again(&sent) {
             return;
         }
@@ -130,12 +130,12 @@ impl State {
         }
     }
 
-    pub(crate) fn is_writable_again(&mut self, key: Key, tasks: &Tasks) {
+    pub(crate) fn note_writable(&mut self, key: Key, tasks: &Tasks) {
         let socket = &mut self.sockets[key];
         socket.writable = true;
         match socket.deferred {
-            Deferred::Blocked => self.carry_out(key, tasks),
-            Deferred::AtRest | Deferred::Due => tasks.wake_once(&mut socket.send_waiter),
+            Deferred::Blocked => self.perform_send(key, tasks),
+            Deferred::Idle | Deferred::Due => tasks.wake_once(&mut socket.send_waiter),
         }
     }
 
@@ -143,7 +143,7 @@ impl State {
     pub(crate) fn poll_sent(&mut self, key: Key, task: TaskId) -> Poll<Result<(), Error>> {
         let sent = match self.driver.sender() {
             Sender::Kernel => self.driver.is_sent(key, &mut self.sockets),
-            Sender::Core => self.flush_through(key, Follows::Nothing),
+            Sender::Core => self.flush_to_kernel(key, NextData::Nothing),
         };
         self.finish_send(key, sent, Op::Send, task)
     }

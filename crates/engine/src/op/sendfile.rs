@@ -5,7 +5,7 @@
 
 use std::task::Poll;
 
-use crate::driver::operations::{Follows, Operations, Stretch};
+use crate::driver::operations::{FileRange, NextData, Operations};
 use crate::error::{Error, Op};
 use crate::file::File;
 use crate::socket::key::Key;
@@ -14,10 +14,10 @@ use crate::task::id::TaskId;
 
 impl State {
     /// Whether a file part of this length is sent in the same packets as its head.
-    pub(crate) fn follows(&self, length: u64) -> Follows {
+    pub(crate) fn follows(&self, length: u64) -> NextData {
         match length <= self.sockets.joined_max {
-            true => Follows::Joined,
-            false => Follows::Apart,
+            true => NextData::SamePacket,
+            false => NextData::SeparatePacket,
         }
     }
 
@@ -25,7 +25,7 @@ impl State {
         &mut self,
         key: Key,
         file: &File,
-        stretch: Stretch,
+        stretch: FileRange,
         task: TaskId,
     ) -> Poll<Result<u64, Error>> {
         let sent = self

@@ -10,9 +10,9 @@ use rustix::io::Errno;
 
 use crate::buffers::outgoing::Part;
 use crate::limits::{DATAGRAM_BYTES_MAX, DATAGRAMS_PER_CALL, MESSAGE_BYTES_MAX, SEGMENTS_MAX};
-use crate::socket::Beside;
-use crate::socket::control::{Ecn, Facts, Family, Wishes};
-use crate::socket::headers::{self, Arrival, Headers, Run};
+use crate::socket::ReceiveExtras;
+use crate::socket::control::{Ecn, Family, ReceivedControl, SendControl};
+use crate::socket::headers::{self, Headers, MessagePart, ReceivedMessage};
 
 /// One datagram to send, or several of the same size to one peer.
 #[derive(Debug)]
@@ -48,14 +48,14 @@ impl Message {
     }
 
     /// The parts of the message that are handed to the kernel one at a time.
-    fn runs(&self, segmentation: Segmentation) -> Runs<'_> {
+    fn message_parts(&self, segmentation: Segmentation) -> MessageParts<'_> {
         let bytes = self.payload.bytes();
         let segment = self.segment.filter(|_| self.is_segmented());
         let step = segment.map(|segment| match segmentation {
             Segmentation::Kernel => segment_bytes(segment),
             Segmentation::Engine => usize::from(segment.get()),
         });
-        Runs {
+        MessageParts {
             message: self,
             step: step.unwrap_or(bytes.len()),
             rest: Some(bytes),
@@ -69,25 +69,25 @@ fn segment_bytes(segment: NonZeroU16) -> usize {
     segment * (DATAGRAM_BYTES_MAX / segment).clamp(1, SEGMENTS_MAX)
 }
 
-struct Runs<'message> {
+struct MessageParts<'message> {
     message: &'message Message,
     step: usize,
     /// `None` after the last part, which may be empty.
     rest: Option<&'message [u8]>,
 }
 
-impl<'message> Iterator for Runs<'message> {
-    type Item = Run<'message>;
+impl<'message> Iterator for MessageParts<'message> {
+    type Item = MessagePart<'message>;
 
-    fn next(&mut self) -> Option<Run<'message>> {
+    fn next(&mut self) -> Option<MessagePart<'message>> {
         let rest = self.rest.take()?;
         let (bytes, rest) = rest.split_at(self.step.min(rest.len()));
         self.rest = (!rest.is_empty()).then_some(rest);
         let segment = self.message.segment.map(NonZeroU16::get);
-        Some(Run {
+        Some(MessagePart {
             bytes,
             to: self.message.to,
-            wishes: Wishes {
+            wishes: SendControl {
                 from: self.message.from,
                 ecn: self.message.ecn,
                 segment: segment.filter(|&segment| bytes.len() > usize::from(segment)),
@@ -170,7 +170,7 @@ impl SendBatch {
     /// Makes one call without waiting; returns the number of datagrams sent.
     pub(crate) fn send(&mut self, descriptor: &OwnedFd, sending: Sending) -> Result<usize, Errno> {
         let messages = self.messages.iter();
-        let runs = messages.flat_map(|message| message.runs(sending.segmentation));
+        let runs = messages.flat_map(|message| message.message_parts(sending.segmentation));
         let sent = self.headers.send(descriptor, sending.family, runs)?;
         Ok((0..sent).map(|_| self.consume(sending.segmentation)).sum())
     }
@@ -178,7 +178,7 @@ impl SendBatch {
     /// The next datagram of the first message.
     pub(crate) fn first(&self) -> Option<(&Message, &[u8])> {
         let message = self.messages.front()?;
-        let run = message.runs(Segmentation::Engine).next()?;
+        let run = message.message_parts(Segmentation::Engine).next()?;
         Some((message, run.bytes))
     }
 
@@ -187,7 +187,7 @@ impl SendBatch {
         let Some(message) = self.messages.front_mut() else {
             return 0;
         };
-        let Some(run) = message.runs(segmentation).next() else {
+        let Some(run) = message.message_parts(segmentation).next() else {
             return 0;
         };
         let length = run.bytes.len();
@@ -230,7 +230,7 @@ pub struct ReceiveBatch {
     memory: Box<[u8]>,
     bytes_each: usize,
     headers: Headers,
-    arrivals: Vec<Arrival>,
+    arrivals: Vec<ReceivedMessage>,
     asked: usize,
 }
 
@@ -287,15 +287,15 @@ impl ReceiveBatch {
     pub(crate) fn recv_one(
         &mut self,
         descriptor: &OwnedFd,
-        beside: Beside,
+        beside: ReceiveExtras,
         tries: usize,
     ) -> Result<usize, Errno> {
         self.clear();
         self.asked = 1;
         let memory = &mut self.memory[..self.bytes_each];
         let arrival = match beside {
-            Beside::Address => headers::recv_one(descriptor, memory, tries)?,
-            Beside::Control => {
+            ReceiveExtras::Address => headers::recv_one(descriptor, memory, tries)?,
+            ReceiveExtras::Control => {
                 self.headers.recv_one(descriptor, memory, tries)?;
                 self.headers.arrival(0)
             }
@@ -318,10 +318,10 @@ impl ReceiveBatch {
         let length = bytes.len().min(self.bytes_each);
         let start = self.arrivals.len() * self.bytes_each;
         self.memory[start..start + length].copy_from_slice(&bytes[..length]);
-        self.arrivals.push(Arrival {
+        self.arrivals.push(ReceivedMessage {
             length,
             from: Some(from),
-            facts: Facts {
+            facts: ReceivedControl {
                 to: Some(to),
                 ecn,
                 segment: None,
@@ -333,7 +333,7 @@ impl ReceiveBatch {
 }
 
 fn datagrams<'batch>(
-    arrival: &'batch Arrival,
+    arrival: &'batch ReceivedMessage,
     memory: &'batch [u8],
 ) -> impl Iterator<Item = Received<'batch>> {
     let mut rest = Some(&memory[..arrival.length.min(memory.len())]);

@@ -38,10 +38,10 @@ impl Ecn {
 }
 
 /// A `struct sockaddr_in` or `sockaddr_in6`.
-pub(crate) type Name = [u8; 28];
+pub(crate) type SockaddrBytes = [u8; 28];
 
 /// Writes an address and returns its length in bytes.
-pub(crate) fn write_name(name: &mut Name, address: SocketAddr) -> usize {
+pub(crate) fn write_name(name: &mut SockaddrBytes, address: SocketAddr) -> usize {
     name[2..4].copy_from_slice(&address.port().to_be_bytes());
     match address {
         SocketAddr::V4(address) => {
@@ -60,7 +60,7 @@ pub(crate) fn write_name(name: &mut Name, address: SocketAddr) -> usize {
     }
 }
 
-pub(crate) fn read_name(name: &Name) -> Option<SocketAddr> {
+pub(crate) fn read_name(name: &SockaddrBytes) -> Option<SocketAddr> {
     let port = u16::from_be_bytes([name[2], name[3]]);
     match c_int::from(u16::from_ne_bytes([name[0], name[1]])) {
         libc::AF_INET => {
@@ -94,14 +94,14 @@ const _: () =
 
 /// Options of a message to send.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct SendControl {
     pub(crate) from: Option<IpAddr>,
     pub(crate) ecn: Ecn,
     /// Size of each datagram except the last, if there is more than one.
     pub(crate) segment: Option<u16>,
 }
 
-impl Wishes {
+impl SendControl {
     /// Whether no control message is needed.
     pub(crate) fn is_nothing(&self) -> bool {
         self.from.is_none() && self.ecn == Ecn::NotCapable && self.segment.is_none()
@@ -109,7 +109,7 @@ impl Wishes {
 }
 
 /// Writes the control messages for a socket of `family` and returns their length in bytes.
-pub(crate) fn write_wishes(control: &mut Control, wishes: &Wishes, family: Family) -> usize {
+pub(crate) fn write_control(control: &mut Control, wishes: &SendControl, family: Family) -> usize {
     let mut writer = Writer { control, length: 0 };
     match wishes.from {
         None => {}
@@ -173,7 +173,7 @@ impl Writer<'_> {
 
 /// Contents of the control messages of a received message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct ReceivedControl {
     pub(crate) to: Option<IpAddr>,
     pub(crate) ecn: Ecn,
     pub(crate) segment: Option<u16>,
@@ -182,8 +182,8 @@ pub(crate) struct Facts {
 }
 
 /// Reads the control messages that the kernel has written; skips unknown ones.
-pub(crate) fn read_facts(control: &[u8]) -> Facts {
-    let mut facts = Facts::default();
+pub(crate) fn read_control(control: &[u8]) -> ReceivedControl {
+    let mut facts = ReceivedControl::default();
     let mut rest = control;
     while let Some((level, kind, data, behind)) = next(rest) {
         rest = behind;
@@ -253,18 +253,18 @@ mod tests {
     #[test]
     fn all_send_options_fit() {
         for (address, family, length) in [("10.1.2.3", Family::V4, 80), ("::1", Family::V6, 88)] {
-            let wishes = Wishes {
+            let wishes = SendControl {
                 from: address.parse().ok(),
                 ecn: Ecn::Capable0,
                 segment: Some(1200),
             };
             let mut control = Control::EMPTY;
-            assert_eq!(write_wishes(&mut control, &wishes, family), length);
-            assert_eq!(read_facts(&control.0[..length]).ecn, Ecn::Capable0);
+            assert_eq!(write_control(&mut control, &wishes, family), length);
+            assert_eq!(read_control(&control.0[..length]).ecn, Ecn::Capable0);
         }
-        let nothing = Wishes::default();
+        let nothing = SendControl::default();
         assert_eq!(
-            write_wishes(&mut { Control::EMPTY }, &nothing, Family::V4),
+            write_control(&mut { Control::EMPTY }, &nothing, Family::V4),
             0
         );
     }
@@ -281,18 +281,18 @@ mod tests {
         writer.put(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, &u32::MAX.to_ne_bytes());
         writer.put(libc::IPPROTO_IP, libc::IP_TOS, &[3]);
         let length = writer.length;
-        let expected = Facts {
+        let expected = ReceivedControl {
             to: None,
             ecn: Ecn::Congested,
             segment: Some(1472),
             dropped: Some(u32::MAX),
         };
-        assert_eq!(read_facts(&control.0[..length]), expected);
+        assert_eq!(read_control(&control.0[..length]), expected);
         for cut in 0..length {
-            read_facts(&control.0[..cut]);
+            read_control(&control.0[..cut]);
         }
         for byte in 0..=u8::MAX {
-            read_facts(&[byte; 112]);
+            read_control(&[byte; 112]);
         }
     }
 }

@@ -19,7 +19,7 @@ impl Expiry {
     }
 
     /// Whether it is certainly not after `deadline`. May be false for a difference below one unit.
-    pub(crate) fn is_by(self, deadline: Instant, now: Instant) -> bool {
+    pub(crate) fn is_certainly_before(self, deadline: Instant, now: Instant) -> bool {
         let latest = (nearby(deadline, now) >> UNIT_SHIFT) as u32;
         latest.wrapping_sub(self.0).cast_signed() >= 0
     }
@@ -53,19 +53,19 @@ mod tests {
             ] {
                 let expiry = Expiry::of(now + ahead, now);
                 assert!(
-                    !expiry.is_by(now.before(milliseconds(2)), now),
+                    !expiry.is_certainly_before(now.before(milliseconds(2)), now),
                     "{begun} {ahead:?}"
                 );
                 // A time beyond every timer is set again.
                 if ahead <= days(12) {
                     assert!(
-                        expiry.is_by(now + ahead + milliseconds(3), now),
+                        expiry.is_certainly_before(now + ahead + milliseconds(3), now),
                         "{begun} {ahead:?}"
                     );
                 }
                 if ahead >= milliseconds(60_000) {
                     assert!(
-                        !expiry.is_by(now + milliseconds(59_000), now),
+                        !expiry.is_certainly_before(now + milliseconds(59_000), now),
                         "{begun} {ahead:?}"
                     );
                 }
@@ -75,8 +75,8 @@ mod tests {
                 Expiry::of(now + days(1), now),
                 now + days(1).saturating_sub(milliseconds(10)),
             );
-            assert!(expiry.is_by(later + days(1), later));
-            assert!(!expiry.is_by(later + milliseconds(5), later));
+            assert!(expiry.is_certainly_before(later + days(1), later));
+            assert!(!expiry.is_certainly_before(later + milliseconds(5), later));
         }
     }
 }

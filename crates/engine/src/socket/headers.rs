@@ -8,21 +8,22 @@ use rustix::net::{RecvFlags, SendFlags, recvfrom, send, sendto};
 
 use crate::limits::DATAGRAMS_PER_CALL;
 use crate::socket::control::{
-    Control, Facts, Family, Name, Wishes, read_facts, read_name, write_name, write_wishes,
+    Control, Family, ReceivedControl, SendControl, SockaddrBytes, read_control, read_name,
+    write_control, write_name,
 };
 
 /// One message to send: one datagram, or several of one flow that the kernel segments.
-pub(crate) struct Run<'bytes> {
+pub(crate) struct MessagePart<'bytes> {
     pub(crate) bytes: &'bytes [u8],
     /// `None` sends to the connected peer.
     pub(crate) to: Option<SocketAddr>,
-    pub(crate) wishes: Wishes,
+    pub(crate) wishes: SendControl,
 }
 
-pub(crate) struct Arrival {
+pub(crate) struct ReceivedMessage {
     pub(crate) length: usize,
     pub(crate) from: Option<SocketAddr>,
-    pub(crate) facts: Facts,
+    pub(crate) facts: ReceivedControl,
     pub(crate) is_truncated: bool,
 }
 
@@ -30,7 +31,7 @@ pub(crate) struct Arrival {
 pub(crate) struct Headers {
     headers: Box<[libc::mmsghdr]>,
     vectors: Box<[libc::iovec]>,
-    names: Box<[Name]>,
+    names: Box<[SockaddrBytes]>,
     controls: Box<[Control]>,
 }
 
@@ -60,7 +61,7 @@ impl Headers {
         &mut self,
         descriptor: &OwnedFd,
         family: Family,
-        mut runs: impl Iterator<Item = Run<'bytes>>,
+        mut runs: impl Iterator<Item = MessagePart<'bytes>>,
     ) -> Result<usize, Errno> {
         let (first, second) = (runs.next(), runs.next());
         match (&first, &second) {
@@ -77,12 +78,12 @@ impl Headers {
         &mut self,
         descriptor: &OwnedFd,
         family: Family,
-        runs: impl Iterator<Item = Run<'bytes>>,
+        runs: impl Iterator<Item = MessagePart<'bytes>>,
     ) -> Result<usize, Errno> {
         let mut count = 0;
         for (at, run) in runs.take(self.len()).enumerate() {
             let name_length = run.to.map_or(0, |to| write_name(&mut self.names[at], to));
-            let control_length = write_wishes(&mut self.controls[at], &run.wishes, family);
+            let control_length = write_control(&mut self.controls[at], &run.wishes, family);
             let header = &mut self.headers[at].msg_hdr;
             header.msg_namelen = name_length as libc::socklen_t;
             header.msg_controllen = control_length;
@@ -117,7 +118,7 @@ impl Headers {
         let mut count = 0;
         for (at, bytes) in memory.take(self.len()).enumerate() {
             let header = &mut self.headers[at].msg_hdr;
-            header.msg_namelen = size_of::<Name>() as libc::socklen_t;
+            header.msg_namelen = size_of::<SockaddrBytes>() as libc::socklen_t;
             header.msg_controllen = size_of::<Control>();
             self.vectors[at] = libc::iovec {
                 iov_base: bytes.as_mut_ptr().cast(),
@@ -149,7 +150,7 @@ impl Headers {
         mut tries: usize,
     ) -> Result<(), Errno> {
         let header = &mut self.headers[0].msg_hdr;
-        header.msg_namelen = size_of::<Name>() as libc::socklen_t;
+        header.msg_namelen = size_of::<SockaddrBytes>() as libc::socklen_t;
         header.msg_controllen = size_of::<Control>();
         self.vectors[0] = libc::iovec {
             iov_base: bytes.as_mut_ptr().cast(),
@@ -180,13 +181,13 @@ impl Headers {
         }
     }
 
-    pub(crate) fn arrival(&self, at: usize) -> Arrival {
+    pub(crate) fn arrival(&self, at: usize) -> ReceivedMessage {
         let header = &self.headers[at];
         let control = &self.controls[at].0;
-        Arrival {
+        ReceivedMessage {
             length: header.msg_len as usize,
             from: read_name(&self.names[at]),
-            facts: read_facts(&control[..header.msg_hdr.msg_controllen.min(control.len())]),
+            facts: read_control(&control[..header.msg_hdr.msg_controllen.min(control.len())]),
             is_truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
         }
     }
@@ -235,17 +236,17 @@ pub(crate) fn recv_one(
     descriptor: &OwnedFd,
     bytes: &mut [u8],
     mut tries: usize,
-) -> Result<Arrival, Errno> {
+) -> Result<ReceivedMessage, Errno> {
     let room = bytes.len();
     // TRUNC: returns the full length of the datagram.
     let flags = RecvFlags::DONTWAIT | RecvFlags::TRUNC;
     loop {
         match recvfrom(descriptor, &mut *bytes, flags) {
             Ok((_, length, from)) => {
-                return Ok(Arrival {
+                return Ok(ReceivedMessage {
                     length,
                     from: from.and_then(|from| SocketAddr::try_from(from).ok()),
-                    facts: Facts::default(),
+                    facts: ReceivedControl::default(),
                     is_truncated: length > room,
                 });
             }
@@ -261,7 +262,7 @@ fn last_errno() -> Errno {
 }
 
 /// Sends one datagram without control messages: 8 % cheaper than sendmmsg(2) for 64 bytes over virtual Ethernet.
-fn send_one(descriptor: &OwnedFd, run: &Run<'_>) -> Result<usize, Errno> {
+fn send_one(descriptor: &OwnedFd, run: &MessagePart<'_>) -> Result<usize, Errno> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     let sent = match run.to {
         None => retry_on_intr(|| send(descriptor, run.bytes, flags)),

@@ -40,7 +40,7 @@ pub(crate) struct InFlight {
     /// A send is in flight; the parts at the front of `outgoing` belong to the kernel.
     pub(crate) sending: bool,
     /// A poll for writability is in flight.
-    pub(crate) polling: bool,
+    pub(crate) polling_writable: bool,
     pub(crate) polling_readable: bool,
     /// A poll for readability has reported urgent bytes. Linux reports them with all bytes that wake the poll
     /// (`sock_def_readable`), so this is only a reason to check.
@@ -58,7 +58,7 @@ pub(crate) struct InFlight {
 
 impl InFlight {
     /// Whether an operation is in flight that a reset completes.
-    pub(crate) fn hears_of_end(&self) -> bool {
+    pub(crate) fn reports_end(&self) -> bool {
         self.polling_hangup || (self.armed && !self.cancelling)
     }
 

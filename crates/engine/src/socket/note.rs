@@ -18,9 +18,9 @@ pub struct Note {
 
 /// A time in units of 2^24 ns (17 ms); it wraps after 2.3 years.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Coarse(u32);
+pub(crate) struct CoarseInstant(u32);
 
-impl Coarse {
+impl CoarseInstant {
     const UNIT_SHIFT: u32 = 24;
 
     pub(crate) fn of(now: Instant) -> Self {
@@ -43,7 +43,7 @@ mod tests {
         for begun in [Duration::ZERO, year, 2 * year, 3 * year] {
             let now = Instant::default() + begun;
             for age in [Duration::ZERO, Duration::from_secs(1), year, 2 * year] {
-                let said = Coarse::of(now).age(now + age);
+                let said = CoarseInstant::of(now).age(now + age);
                 let off = said.abs_diff(age);
                 assert!(off <= Duration::from_millis(17), "{said:?} for {age:?}");
             }

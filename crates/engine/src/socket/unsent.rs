@@ -7,12 +7,13 @@ use std::fs;
 
 use crate::clock::Instant;
 use crate::limits::{
-    UNSENT_EXTRA_USUAL, UNSENT_MAX, UNSENT_MEASURED_MIN, UNSENT_MIN, UNSENT_SHARE, UNSENT_TIME,
+    UNSENT_BUDGET_DEFAULT, UNSENT_BUDGET_DIVISOR, UNSENT_MAX, UNSENT_MEASURED_MIN, UNSENT_MIN,
+    UNSENT_TIME,
 };
 
 /// The bytes that a connection has taken since a send was blocked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unsent {
+pub(crate) struct UnsentBound {
     since: Instant,
     taken: u64,
     /// Invariant: a power of two from [`UNSENT_MIN`] to [`UNSENT_MAX`], equal to the kernel's setting.
@@ -25,7 +26,7 @@ pub(crate) struct Extra {
     max: u64,
 }
 
-impl Unsent {
+impl UnsentBound {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -74,8 +75,9 @@ impl Extra {
     /// default.
     pub(crate) fn of_core(cores: usize) -> Self {
         let table = fs::read_to_string("/proc/sys/net/ipv4/tcp_mem").unwrap_or_default();
-        let part = unregulated(&table).map(|bytes| bytes / UNSENT_SHARE / cores.max(1) as u64);
-        Self::new(part.unwrap_or(UNSENT_EXTRA_USUAL))
+        let part = tcp_memory_without_pressure(&table)
+            .map(|bytes| bytes / UNSENT_BUDGET_DIVISOR / cores.max(1) as u64);
+        Self::new(part.unwrap_or(UNSENT_BUDGET_DEFAULT))
     }
 
     /// Replaces a connection's bound; false if the budget does not allow it.
@@ -90,7 +92,7 @@ impl Extra {
 }
 
 /// The bytes up to which the kernel does not limit TCP.
-fn unregulated(tcp_mem: &str) -> Option<u64> {
+fn tcp_memory_without_pressure(tcp_mem: &str) -> Option<u64> {
     let pages: u64 = tcp_mem.split_ascii_whitespace().next()?.parse().ok()?;
     pages.checked_mul(rustix::param::page_size() as u64)
 }
@@ -109,7 +111,7 @@ mod tests {
 
     /// The bounds set for a client that takes these numbers of bytes per 50 ms.
     fn bounds(taken: &[u64], extra: &mut Extra) -> Vec<Option<u32>> {
-        let mut unsent = Unsent::new(at(0));
+        let mut unsent = UnsentBound::new(at(0));
         let mut turn = 0;
         let told = taken.iter().map(|&count| {
             turn += 1;
@@ -143,7 +145,7 @@ mod tests {
     fn stalled_clients_stay_in_budget() {
         let mut extra = Extra::new(MAX);
         let quick = (0..1000).filter(|_| {
-            let mut unsent = Unsent::new(at(0));
+            let mut unsent = UnsentBound::new(at(0));
             unsent.note_taken(1 << 30);
             assert_eq!(
                 unsent.bound_due(at(1), &mut extra),
@@ -165,7 +167,7 @@ mod tests {
             ("-1 2 3", None),
             ("18446744073709551615", None),
         ] {
-            assert_eq!(unregulated(table), bytes, "{table:?}");
+            assert_eq!(tcp_memory_without_pressure(table), bytes, "{table:?}");
         }
         assert!(Extra::of_core(2).max <= Extra::of_core(1).max);
     }

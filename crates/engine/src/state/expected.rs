@@ -1,6 +1,6 @@
 //! The socket on which a core that busy-polls expects the next bytes.
 
-use crate::limits::{ALONE_MIN, LOOKS_APART_MAX};
+use crate::limits::{CONSECUTIVE_RECEIVES_MIN, LOOKS_WITHOUT_REPORTS_MAX};
 use crate::socket::key::Key;
 
 /// Detects a socket that received repeatedly while no other did.
@@ -12,11 +12,11 @@ pub(crate) struct Expected {
     pub(crate) received: u64,
     last: Option<Key>,
     /// Number of consecutive receives on `last`.
-    alone: u32,
+    consecutive_receives: u32,
     /// Looks at the driver since the latest receive.
     looks: u32,
     /// The socket that the driver currently does not report.
-    pub(crate) apart: Option<Key>,
+    pub(crate) unreported: Option<Key>,
 }
 
 impl Expected {
@@ -28,10 +28,10 @@ impl Expected {
         self.received += 1;
         self.looks = 0;
         if self.last == Some(key) {
-            self.alone = self.alone.saturating_add(1);
+            self.consecutive_receives = self.consecutive_receives.saturating_add(1);
         } else {
             self.last = Some(key);
-            self.alone = 1;
+            self.consecutive_receives = 1;
         }
     }
 
@@ -46,12 +46,13 @@ impl Expected {
     }
 
     /// Whether the latest receive is so recent that the driver need not report the socket.
-    pub(crate) fn is_lively(&self) -> bool {
-        self.looks < LOOKS_APART_MAX
+    pub(crate) fn is_recent(&self) -> bool {
+        self.looks < LOOKS_WITHOUT_REPORTS_MAX
     }
 
     pub(crate) fn key(&self) -> Option<Key> {
-        self.last.filter(|_| self.alone >= ALONE_MIN)
+        self.last
+            .filter(|_| self.consecutive_receives >= CONSECUTIVE_RECEIVES_MIN)
     }
 }
 
@@ -66,12 +67,22 @@ mod tests {
             (0..times).for_each(|_| expected.note_received(Key(key)));
             expected.key()
         };
-        assert_eq!(receive(&mut expected, 1, ALONE_MIN), None, "nobody asked");
+        assert_eq!(
+            receive(&mut expected, 1, CONSECUTIVE_RECEIVES_MIN),
+            None,
+            "nobody asked"
+        );
         expected.is_wanted = true;
-        assert_eq!(receive(&mut expected, 1, ALONE_MIN - 1), None);
+        assert_eq!(
+            receive(&mut expected, 1, CONSECUTIVE_RECEIVES_MIN - 1),
+            None
+        );
         assert_eq!(receive(&mut expected, 1, 1), Some(Key(1)));
         assert_eq!(receive(&mut expected, 2, 1), None);
-        assert_eq!(receive(&mut expected, 2, ALONE_MIN), Some(Key(2)));
+        assert_eq!(
+            receive(&mut expected, 2, CONSECUTIVE_RECEIVES_MIN),
+            Some(Key(2))
+        );
         expected.forget(Key(1));
         assert_eq!(expected.key(), Some(Key(2)));
         expected.forget(Key(2));

@@ -14,7 +14,7 @@ use crate::claim::{Claim, Queues};
 use crate::core::Core;
 use crate::driver::operations::Operations;
 use crate::error::{Error, Op};
-use crate::limits::UNEVEN_FOR;
+use crate::limits::IMBALANCE_DURATION;
 use crate::socket::Socket;
 use crate::socket::filter::drop_syns;
 use crate::socket::key::Key;
@@ -28,7 +28,7 @@ pub struct Listener {
     /// Position among the listeners of other cores, if the kernel selects the listener by CPU.
     place: Option<Place>,
     /// A connection that was accepted and not yet assigned to this or another core.
-    undecided: Cell<Option<Key>>,
+    unassigned: Cell<Option<Key>>,
     queues: Arc<Queues>,
 }
 
@@ -45,7 +45,7 @@ impl Listener {
             core: core.clone(),
             key,
             place,
-            undecided: Cell::new(None),
+            unassigned: Cell::new(None),
             queues: claim.queues(),
         })
     }
@@ -65,8 +65,8 @@ impl Listener {
             if let Some(key) = poll_fn(|context| self.poll_own(place, context)).await? {
                 return Ok(Stream::new(self.core.clone(), key));
             }
-            self.core.sleep_unless_stopping(UNEVEN_FOR).await;
-            place.settle(self.core.now());
+            self.core.sleep_unless_stopping(IMBALANCE_DURATION).await;
+            place.note_lasting_imbalance(self.core.now());
         }
     }
 
@@ -100,10 +100,10 @@ impl Listener {
         let state = &self.core.inner().state;
         let is_ending = self.is_ending();
         if is_ending {
-            place.close_desk();
+            place.close_handoff_queue();
         }
         loop {
-            let key = match self.undecided.take() {
+            let key = match self.unassigned.take() {
                 Some(key) => key,
                 None => {
                     if let Poll::Ready(connection) = place.poll_handed(context.waker()) {
@@ -119,7 +119,7 @@ impl Listener {
                 Outcome::Kept => return Poll::Ready(Ok(Some(key))),
                 Outcome::HandedOver => {}
                 Outcome::Undecided => {
-                    self.undecided.set(Some(key));
+                    self.unassigned.set(Some(key));
                     return Poll::Ready(Ok(None));
                 }
             }
@@ -132,7 +132,7 @@ impl Listener {
     /// caller first calls this, waits for a round trip and then accepts what has arrived. Clients that connect
     /// meanwhile get no reply, and their kernels retry after a second. No effect if another process has the queue.
     pub fn refuse_handshakes(&self) -> Handshakes {
-        if self.queues.are_anothers() {
+        if self.queues.belong_to_other_process() {
             return Handshakes::None;
         }
         let state = &*self.core.inner().state.borrow();
@@ -146,8 +146,8 @@ impl Listener {
         match drop_syns(socket) {
             // Without the filter new handshakes would go on indefinitely.
             Err(_) => Handshakes::None,
-            Ok(()) if address.ip().to_canonical().is_loopback() => Handshakes::Near,
-            Ok(()) => Handshakes::Far,
+            Ok(()) if address.ip().to_canonical().is_loopback() => Handshakes::Local,
+            Ok(()) => Handshakes::Remote,
         }
     }
 }
@@ -158,21 +158,21 @@ pub enum Handshakes {
     /// No handshakes: a Unix socket.
     None,
     /// On this machine.
-    Near,
+    Local,
     /// On any machine.
-    Far,
+    Remote,
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
         let state = &mut *self.core.inner().state.borrow_mut();
-        if let Some(undecided) = self.undecided.take() {
+        if let Some(undecided) = self.unassigned.take() {
             state.close(undecided);
         }
         let socket = &state.sockets[self.key];
         if let Some(descriptor) = &socket.descriptor {
             match self.place.take() {
-                Some(place) if !self.queues.are_anothers() => place.leave(descriptor),
+                Some(place) if !self.queues.belong_to_other_process() => place.leave(descriptor),
                 _ => {}
             }
             self.queues.close(descriptor);
@@ -202,7 +202,7 @@ fn listen_on(
     state.sockets[key].readable = true;
     let mut place = None;
     let live = match claim.is_by_cpu() {
-        true => state.sockets.counted_live(),
+        true => state.sockets.live_counter(),
         false => Arc::default(),
     };
     let open = || {

@@ -39,7 +39,7 @@ impl Splice {
 
     fn poll_take(&mut self, from: &Stream, max: u64) -> Poll<Result<u64, Error>> {
         let inner = from.core().inner();
-        if !inner.tasks.may_go_on() {
+        if !inner.tasks.may_continue() {
             return Poll::Pending;
         }
         let state = &mut *inner.state.borrow_mut();

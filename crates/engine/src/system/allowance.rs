@@ -45,7 +45,7 @@ impl Allowance {
     }
 
     /// Whether there is room for a multishot accept.
-    pub(crate) fn is_wide(&self) -> bool {
+    pub(crate) fn allows_multishot(&self) -> bool {
         self.held().saturating_add(MULTISHOT_ACCEPTS) < self.max()
     }
 
@@ -60,23 +60,23 @@ impl Allowance {
 
 /// A connection that one core hands to another. It is counted in between, because its descriptor is open.
 #[derive(Debug)]
-pub(crate) struct Handed {
+pub(crate) struct HandedConnection {
     pub(crate) connection: OwnedFd,
     /// Dropped when the connection is counted elsewhere, or closed.
-    pub(crate) counted: Option<Counted>,
+    pub(crate) counted: Option<AllowanceGuard>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Counted(Arc<Allowance>);
+pub(crate) struct AllowanceGuard(Arc<Allowance>);
 
-impl Counted {
+impl AllowanceGuard {
     pub(crate) fn new(allowance: &Arc<Allowance>) -> Self {
         allowance.take();
         Self(Arc::clone(allowance))
     }
 }
 
-impl Drop for Counted {
+impl Drop for AllowanceGuard {
     fn drop(&mut self) {
         self.0.give_back();
     }

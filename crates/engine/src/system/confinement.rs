@@ -17,7 +17,7 @@ const KNOWN: ABI = ABI::V5;
 
 /// The directories that a process may still use, with everything beneath them. Missing ones are ignored.
 #[derive(Clone, Debug, Default)]
-pub struct Directories {
+pub struct AccessRules {
     /// Files may be read.
     pub read: Vec<PathBuf>,
     /// Files may be read and executed.
@@ -63,7 +63,7 @@ impl std::error::Error for LandlockError {}
 ///
 /// # Errors
 /// When the kernel has Landlock and a step fails.
-pub fn confine(directories: &Directories) -> Result<Confinement, LandlockError> {
+pub fn confine(directories: &AccessRules) -> Result<Confinement, LandlockError> {
     let all = AccessFs::from_all(KNOWN);
     let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
     let execute = read | AccessFs::Execute;
@@ -101,7 +101,7 @@ pub fn confine(directories: &Directories) -> Result<Confinement, LandlockError> 
 }
 
 /// Whether reading the root directory is refused; assumed if it is one of `directories`.
-fn is_in_force(directories: &Directories) -> bool {
+fn is_in_force(directories: &AccessRules) -> bool {
     let root = Path::new("/");
     let all = [&directories.read, &directories.execute, &directories.write];
     let has_root = all.into_iter().flatten().any(|path| {
@@ -125,7 +125,7 @@ mod tests {
             fs::create_dir_all(scratch.join(name)).expect("a directory");
             fs::write(scratch.join(name).join("file"), name).expect("a file");
         }
-        let directories = Directories {
+        let directories = AccessRules {
             read: vec![scratch.join("read"), scratch.join("absent")],
             execute: ["/usr", "/bin", "/lib", "/lib64"]
                 .map(PathBuf::from)

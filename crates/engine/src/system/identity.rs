@@ -54,7 +54,7 @@ pub enum IdentityError {
     /// The kernel refused a step.
     Refused(&'static str, Errno),
     /// All steps succeeded, but the process can still do this.
-    Kept(&'static str),
+    StillPermitted(&'static str),
 }
 
 impl fmt::Display for IdentityError {
@@ -71,7 +71,9 @@ impl fmt::Display for IdentityError {
             IdentityError::Refused(what, errno) => {
                 write!(f, "the kernel refuses {what}: {}", io::Error::from(*errno))
             }
-            IdentityError::Kept(what) => write!(f, "{what} although the privilege was dropped"),
+            IdentityError::StillPermitted(what) => {
+                write!(f, "{what} although the privilege was dropped")
+            }
         }
     }
 }
@@ -112,9 +114,9 @@ impl Identity {
         if is_other {
             set_keep_capabilities(!left.is_empty())
                 .map_err(refused("to keep a capability (PR_SET_KEEPCAPS)"))?;
-            self.become_it()?;
+            self.apply_to_thread()?;
         }
-        keep_only(left)?;
+        drop_capabilities_except(left)?;
         set_no_new_privs(true).map_err(refused("PR_SET_NO_NEW_PRIVS"))?;
         set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused("PR_SET_DUMPABLE"))?;
         self.verify(left)?;
@@ -127,11 +129,11 @@ impl Identity {
     ///
     /// # Errors
     /// When this process may not change a thread's identity, or the thread cannot be started.
-    pub fn look<T: Send>(&self, look: impl FnOnce() -> T + Send) -> Result<T, IdentityError> {
+    pub fn run_as<T: Send>(&self, look: impl FnOnce() -> T + Send) -> Result<T, IdentityError> {
         let looking = || {
             if !self.is_of_this_process() {
-                self.become_it()?;
-                keep_only(CapabilitySet::empty())?;
+                self.apply_to_thread()?;
+                drop_capabilities_except(CapabilitySet::empty())?;
             }
             Ok(look())
         };
@@ -149,7 +151,7 @@ impl Identity {
     }
 
     /// Changes this thread. Groups come first, because only root can change them.
-    fn become_it(&self) -> Result<(), IdentityError> {
+    fn apply_to_thread(&self) -> Result<(), IdentityError> {
         let groups: Vec<Gid> = self
             .groups
             .iter()
@@ -167,28 +169,38 @@ impl Identity {
         let is_root_again = set_thread_uid(Uid::ROOT).is_ok()
             || set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_ok();
         if is_root_again {
-            return Err(IdentityError::Kept("the process can become root again"));
+            return Err(IdentityError::StillPermitted(
+                "the process can become root again",
+            ));
         }
         if self.group != 0 && set_thread_gid(Gid::ROOT).is_ok() {
-            return Err(IdentityError::Kept("the process can become group 0 again"));
+            return Err(IdentityError::StillPermitted(
+                "the process can become group 0 again",
+            ));
         }
         if !self.is_of_this_process() {
-            return Err(IdentityError::Kept("the process is another user"));
+            return Err(IdentityError::StillPermitted("the process is another user"));
         }
         let has_others = getgroups().is_ok_and(|groups| {
             let mut others = groups.iter().map(|group| group.as_raw());
             others.any(|group| group == 0 && self.group != 0 && !self.groups.contains(&0))
         });
         if has_others {
-            return Err(IdentityError::Kept("the process is still in group 0"));
+            return Err(IdentityError::StillPermitted(
+                "the process is still in group 0",
+            ));
         }
         let now = capabilities(None).map_err(refused("to report the capabilities (capget)"))?;
         if now.permitted != left || now.effective != left {
-            return Err(IdentityError::Kept("the process still has capabilities"));
+            return Err(IdentityError::StillPermitted(
+                "the process still has capabilities",
+            ));
         }
         match no_new_privs() {
             Ok(true) => Ok(()),
-            _ => Err(IdentityError::Kept("execve could still gain privileges")),
+            _ => Err(IdentityError::StillPermitted(
+                "execve could still gain privileges",
+            )),
         }
     }
 }
@@ -235,7 +247,7 @@ fn bound(left: CapabilitySet) -> Result<(), IdentityError> {
 }
 
 /// Gives up all capabilities of this thread except these.
-fn keep_only(left: CapabilitySet) -> Result<(), IdentityError> {
+fn drop_capabilities_except(left: CapabilitySet) -> Result<(), IdentityError> {
     let sets = CapabilitySets {
         effective: left,
         permitted: left,

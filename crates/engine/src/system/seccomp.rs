@@ -87,7 +87,7 @@ const REFUSED_HERE: &[c_long] = &[];
 
 /// Bits added to a call's number: none, and that of the x32 ABI, which a kernel may support (__X32_SYSCALL_BIT).
 #[cfg(target_arch = "x86_64")]
-const MANNERS: &[c_long] = &[0, 0x4000_0000];
+const ABI_BITS: &[c_long] = &[0, 0x4000_0000];
 #[cfg(not(target_arch = "x86_64"))]
 const MANNERS: &[c_long] = &[0];
 
@@ -95,7 +95,7 @@ const MANNERS: &[c_long] = &[0];
 #[derive(Debug)]
 pub enum FilterError {
     /// This architecture is not supported.
-    Made(String),
+    UnsupportedArchitecture(String),
     /// The kernel refused the filter.
     Refused(String),
     /// The filter was accepted, but a listed call still works.
@@ -105,7 +105,9 @@ pub enum FilterError {
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FilterError::Made(why) => write!(f, "cannot build the seccomp filter: {why}"),
+            FilterError::UnsupportedArchitecture(why) => {
+                write!(f, "cannot build the seccomp filter: {why}")
+            }
             FilterError::Refused(why) => write!(
                 f,
                 "the kernel refuses the seccomp filter: {why}; it may lack CONFIG_SECCOMP_FILTER"
@@ -128,10 +130,11 @@ pub fn refused_calls() -> usize {
 /// # Errors
 /// When the filter cannot be made or installed, or a check finds that it is not in force.
 pub fn refuse_calls() -> Result<(), FilterError> {
-    let made = |error: seccompiler::BackendError| FilterError::Made(error.to_string());
+    let made =
+        |error: seccompiler::BackendError| FilterError::UnsupportedArchitecture(error.to_string());
     let architecture = TargetArch::try_from(std::env::consts::ARCH).map_err(made)?;
     let calls = REFUSED.iter().chain(REFUSED_HERE);
-    let numbers = calls.flat_map(|call| MANNERS.iter().map(move |manner| call | manner));
+    let numbers = calls.flat_map(|call| ABI_BITS.iter().map(move |manner| call | manner));
     let rules: BTreeMap<i64, Vec<_>> = numbers.map(|number| (number, Vec::new())).collect();
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, architecture);

@@ -121,7 +121,7 @@ impl Notifier {
 }
 
 /// A core's index in the process-wide table, by which a waker on any thread finds it.
-pub(crate) struct Place(u16);
+pub(crate) struct CoreIndex(u16);
 
 /// The cores of this process by index. Locked when a core begins or ends, and when another thread wakes a task.
 static PLACES: Mutex<Vec<Option<Weak<Notifier>>>> = Mutex::new(Vec::new());
@@ -130,7 +130,7 @@ fn places() -> MutexGuard<'static, Vec<Option<Weak<Notifier>>>> {
     PLACES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Place {
+impl CoreIndex {
     /// Assigns an index to a core; `None` if the table is full.
     pub(crate) fn of(core: &Arc<Notifier>) -> Option<Self> {
         let mut places = places();
@@ -151,7 +151,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CoreIndex {
     fn drop(&mut self) {
         places()[usize::from(self.0)] = None;
     }

@@ -110,25 +110,25 @@ impl Profiler {
 
     /// Ends the interval as a poll of a task of this kind, which was woken at `woken`.
     #[inline]
-    pub(crate) fn ran(&self, work: Work, woken: Instant) {
+    pub(crate) fn end_poll(&self, work: Work, woken: Instant) {
         let counts = &self.counts[work.index()];
         let latency = self.begun.get().nanoseconds_since(woken);
         counts.latency.set(counts.latency.get() + latency);
         counts
             .latency_max
             .set(counts.latency_max.get().max(latency));
-        self.did(work);
+        self.end_interval(work);
     }
 
     /// Ends the interval as work of this kind.
     #[inline]
-    pub(crate) fn did(&self, work: Work) {
-        self.did_until(work, self.clock.now());
+    pub(crate) fn end_interval(&self, work: Work) {
+        self.end_interval_at(work, self.clock.now());
     }
 
     /// [`Profiler::did`] with a clock that was just read.
     #[inline]
-    pub(crate) fn did_until(&self, work: Work, now: Instant) {
+    pub(crate) fn end_interval_at(&self, work: Work, now: Instant) {
         let time = now.nanoseconds_since(self.begun.replace(now));
         let counts = &self.counts[work.index()];
         counts.calls.set(counts.calls.get() + 1);
@@ -179,7 +179,7 @@ mod tests {
             let task = core.clone();
             core.spawn_as(ONE, async move {
                 task.yield_now().await;
-                task.works_as(OTHER);
+                task.set_work(OTHER);
                 for _ in 0..3 {
                     task.yield_now().await;
                 }

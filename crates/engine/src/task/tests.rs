@@ -69,7 +69,7 @@ fn overcharged_task_yields_turn() {
             Box::pin(poll_fn(move |_| {
                 seen.set(seen.get() + 1);
                 own.charge(charged);
-                assert!(!own.may_go_on());
+                assert!(!own.may_continue());
                 Poll::<()>::Pending
             })),
         );

@@ -11,7 +11,7 @@ use super::id::TaskId;
 use crate::task::notifier;
 
 /// Thread-local state of the core that runs on a thread.
-struct OnThread {
+struct ThreadState {
     place: Cell<Option<u16>>,
     /// Tasks woken through a standard `Waker`, by futures of the standard library and combinators; the engine's own
     /// operations do not use it. Bounded, because it is emptied after every poll.
@@ -19,8 +19,8 @@ struct OnThread {
 }
 
 thread_local! {
-    static HERE: OnThread = const {
-        OnThread {
+    static HERE: ThreadState = const {
+        ThreadState {
             place: Cell::new(None),
             woken: RefCell::new(Vec::new()),
         }
@@ -28,18 +28,18 @@ thread_local! {
 }
 
 /// Guard: until it is dropped, a core runs on this thread.
-pub(crate) struct Here {
+pub(crate) struct CoreGuard {
     before: Option<u16>,
 }
 
-impl Here {
+impl CoreGuard {
     pub(super) fn at(place: u16) -> Self {
         let before = HERE.with(|here| here.place.replace(Some(place)));
         Self { before }
     }
 }
 
-impl Drop for Here {
+impl Drop for CoreGuard {
     fn drop(&mut self) {
         HERE.with(|here| here.place.set(self.before));
     }

@@ -10,7 +10,7 @@ use super::instruction::Operand::{Number, Of};
 use super::instruction::Operation::{Add, And, Set, ShiftLeft};
 use super::instruction::Register::{R0, R1, R2, R3, R4, R5, R6, R7};
 use super::instruction::Size::{Byte, Half, Word};
-use super::instruction::{Helper, Label, Step};
+use super::instruction::{BpfStep, Helper, Label};
 use super::system::{AttachMode, Map, Program, ProgramKind, XdpError, refused};
 
 /// A program on an interface that drops all received UDP over IPv4 without options, and counts datagrams whose payload
@@ -69,35 +69,35 @@ const PROTOCOL_AT: i16 = 23;
 const UDP: i32 = 17;
 const PAYLOAD_AT: i16 = 42;
 
-fn steps(beginning: [u8; 2]) -> Vec<Step> {
+fn steps(beginning: [u8; 2]) -> Vec<BpfStep> {
     let number = |bytes| Number(u16::from_ne_bytes(bytes).into());
     vec![
-        Step::Load(Word, R6, R1, 0),
-        Step::Load(Word, R3, R1, 4),
-        Step::Compute(Set, R4, Of(R6)),
-        Step::Compute(Add, R4, Number(i32::from(PAYLOAD_AT) + 2)),
-        Step::Jump(Greater, R4, Of(R3), Label::Pass),
-        Step::Load(Half, R2, R6, ETHERTYPE_AT),
-        Step::Jump(NotEqual, R2, number(IPV4.to_be_bytes()), Label::Pass),
-        Step::Load(Byte, R2, R6, VERSION_AT),
-        Step::Jump(NotEqual, R2, Number(VERSION_4_HEADER_20), Label::Pass),
-        Step::Load(Byte, R2, R6, PROTOCOL_AT),
-        Step::Jump(NotEqual, R2, Number(UDP), Label::Pass),
-        Step::Load(Half, R2, R6, PAYLOAD_AT),
-        Step::Jump(NotEqual, R2, number(beginning), Label::Drop),
-        Step::Call(Helper::ProcessorNumber),
-        Step::Compute(And, R0, Number(SLOTS as i32 - 1)),
+        BpfStep::Load(Word, R6, R1, 0),
+        BpfStep::Load(Word, R3, R1, 4),
+        BpfStep::Compute(Set, R4, Of(R6)),
+        BpfStep::Compute(Add, R4, Number(i32::from(PAYLOAD_AT) + 2)),
+        BpfStep::Jump(Greater, R4, Of(R3), Label::Pass),
+        BpfStep::Load(Half, R2, R6, ETHERTYPE_AT),
+        BpfStep::Jump(NotEqual, R2, number(IPV4.to_be_bytes()), Label::Pass),
+        BpfStep::Load(Byte, R2, R6, VERSION_AT),
+        BpfStep::Jump(NotEqual, R2, Number(VERSION_4_HEADER_20), Label::Pass),
+        BpfStep::Load(Byte, R2, R6, PROTOCOL_AT),
+        BpfStep::Jump(NotEqual, R2, Number(UDP), Label::Pass),
+        BpfStep::Load(Half, R2, R6, PAYLOAD_AT),
+        BpfStep::Jump(NotEqual, R2, number(beginning), Label::Drop),
+        BpfStep::Call(Helper::ProcessorNumber),
+        BpfStep::Compute(And, R0, Number(SLOTS as i32 - 1)),
         // A slot is eight numbers of eight bytes.
-        Step::Compute(ShiftLeft, R0, Number(6)),
-        Step::PointToMap(R7),
-        Step::Compute(Add, R7, Of(R0)),
-        Step::Compute(Set, R5, Number(1)),
-        Step::AddAtomically(R7, 0, R5),
-        Step::Place(Label::Drop),
-        Step::Compute(Set, R0, Number(DROP)),
-        Step::Exit,
-        Step::Place(Label::Pass),
-        Step::Compute(Set, R0, Number(PASS)),
-        Step::Exit,
+        BpfStep::Compute(ShiftLeft, R0, Number(6)),
+        BpfStep::PointToMap(R7),
+        BpfStep::Compute(Add, R7, Of(R0)),
+        BpfStep::Compute(Set, R5, Number(1)),
+        BpfStep::AddAtomically(R7, 0, R5),
+        BpfStep::DefineLabel(Label::Drop),
+        BpfStep::Compute(Set, R0, Number(DROP)),
+        BpfStep::Exit,
+        BpfStep::DefineLabel(Label::Pass),
+        BpfStep::Compute(Set, R0, Number(PASS)),
+        BpfStep::Exit,
     ]
 }

@@ -69,7 +69,7 @@ pub(super) enum Label {
 
 /// One instruction, or a label between two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Step {
+pub(super) enum BpfStep {
     Compute(Operation, Register, Operand),
     /// Loads the address of the program's map, which has one value.
     PointToMap(Register),
@@ -82,7 +82,7 @@ pub(super) enum Step {
     /// Converts the register's lowest bytes to network byte order.
     BigEndian(Size, Register),
     Jump(Condition, Register, Operand, Label),
-    Place(Label),
+    DefineLabel(Label),
     Call(Helper),
     Exit,
 }
@@ -105,11 +105,11 @@ const EXIT: u8 = 0x95;
 const OF_MAP: u8 = 2;
 
 /// Encodes the steps as a program, whose map has this descriptor.
-pub(super) fn assemble(steps: &[Step], map: i32) -> Vec<Instruction> {
+pub(super) fn assemble(steps: &[BpfStep], map: i32) -> Vec<Instruction> {
     let mut places = BTreeMap::new();
     let mut at = 0;
     for step in steps {
-        if let Step::Place(label) = step {
+        if let BpfStep::DefineLabel(label) = step {
             let before = places.insert(*label, at);
             debug_assert_eq!(before, None, "{label:?} is at two places");
         }
@@ -124,19 +124,19 @@ pub(super) fn assemble(steps: &[Step], map: i32) -> Vec<Instruction> {
     program
 }
 
-impl Step {
+impl BpfStep {
     fn length(&self) -> i16 {
         match self {
-            Step::Place(_) => 0,
-            Step::PointToMap(_) => 2,
-            Step::Compute(..)
-            | Step::Load(..)
-            | Step::Store(..)
-            | Step::AddAtomically(..)
-            | Step::BigEndian(..)
-            | Step::Jump(..)
-            | Step::Call(_)
-            | Step::Exit => 1,
+            BpfStep::DefineLabel(_) => 0,
+            BpfStep::PointToMap(_) => 2,
+            BpfStep::Compute(..)
+            | BpfStep::Load(..)
+            | BpfStep::Store(..)
+            | BpfStep::AddAtomically(..)
+            | BpfStep::BigEndian(..)
+            | BpfStep::Jump(..)
+            | BpfStep::Call(_)
+            | BpfStep::Exit => 1,
         }
     }
 
@@ -144,45 +144,45 @@ impl Step {
         use Operand::{Number, Of};
         use Register::R0;
         let instruction = match *self {
-            Step::Place(_) => return,
-            Step::Compute(operation, to, Of(from)) => {
+            BpfStep::DefineLabel(_) => return,
+            BpfStep::Compute(operation, to, Of(from)) => {
                 let code = COMPUTE | operation.code() | FROM_REGISTER;
                 one(code, to, from as u8, 0, 0)
             }
-            Step::Compute(operation, to, Number(number)) => {
+            BpfStep::Compute(operation, to, Number(number)) => {
                 one(COMPUTE | operation.code(), to, 0, 0, number)
             }
-            Step::PointToMap(to) => {
+            BpfStep::PointToMap(to) => {
                 out.push(one(LOAD_WIDE, to, OF_MAP, 0, map));
                 one(0, R0, 0, 0, 0)
             }
-            Step::Load(size, to, from, offset) => {
+            BpfStep::Load(size, to, from, offset) => {
                 one(LOAD | size.code(), to, from as u8, offset, 0)
             }
-            Step::Store(size, to, offset, Of(from)) => {
+            BpfStep::Store(size, to, offset, Of(from)) => {
                 one(STORE | size.code(), to, from as u8, offset, 0)
             }
-            Step::Store(size, to, offset, Number(number)) => {
+            BpfStep::Store(size, to, offset, Number(number)) => {
                 one(STORE_NUMBER | size.code(), to, 0, offset, number)
             }
             // The number selects the atomic operation; 0 is an addition.
-            Step::AddAtomically(to, offset, from) => one(
+            BpfStep::AddAtomically(to, offset, from) => one(
                 STORE_ATOMIC | Size::Double.code(),
                 to,
                 from as u8,
                 offset,
                 0,
             ),
-            Step::BigEndian(size, register) => one(TO_BIG_ENDIAN, register, 0, 0, size.bits()),
-            Step::Jump(condition, left, Of(right), label) => {
+            BpfStep::BigEndian(size, register) => one(TO_BIG_ENDIAN, register, 0, 0, size.bits()),
+            BpfStep::Jump(condition, left, Of(right), label) => {
                 let code = JUMP | condition.code() | FROM_REGISTER;
                 one(code, left, right as u8, distance(&label), 0)
             }
-            Step::Jump(condition, left, Number(right), label) => {
+            BpfStep::Jump(condition, left, Number(right), label) => {
                 one(JUMP | condition.code(), left, 0, distance(&label), right)
             }
-            Step::Call(helper) => one(CALL, R0, 0, 0, helper as i32),
-            Step::Exit => one(EXIT, R0, 0, 0, 0),
+            BpfStep::Call(helper) => one(CALL, R0, 0, 0, helper as i32),
+            BpfStep::Exit => one(EXIT, R0, 0, 0, 0),
         };
         out.push(instruction);
     }
@@ -256,14 +256,14 @@ mod tests {
     #[cfg(target_endian = "little")]
     fn encoding_matches_standard() {
         let steps = [
-            Step::Compute(Operation::Set, R0, Number(2)),
-            Step::Compute(Operation::Add, R6, Of(R1)),
-            Step::Load(Size::Word, R2, R1, 4),
-            Step::Store(Size::Half, R2, -2, Of(R6)),
-            Step::Store(Size::Double, R2, 8, Number(-1)),
-            Step::BigEndian(Size::Half, R6),
-            Step::Call(Helper::Redirect),
-            Step::Exit,
+            BpfStep::Compute(Operation::Set, R0, Number(2)),
+            BpfStep::Compute(Operation::Add, R6, Of(R1)),
+            BpfStep::Load(Size::Word, R2, R1, 4),
+            BpfStep::Store(Size::Half, R2, -2, Of(R6)),
+            BpfStep::Store(Size::Double, R2, 8, Number(-1)),
+            BpfStep::BigEndian(Size::Half, R6),
+            BpfStep::Call(Helper::Redirect),
+            BpfStep::Exit,
         ];
         let expected: [Instruction; 8] = [
             [0xb7, 0x00, 0, 0, 2, 0, 0, 0],
@@ -281,11 +281,11 @@ mod tests {
     #[test]
     fn jump_offsets_skip_instructions() {
         let steps = [
-            Step::Jump(Condition::Equal, R1, Number(0), Label::End),
-            Step::PointToMap(R2),
-            Step::Jump(Condition::Greater, R1, Of(R2), Label::End),
-            Step::Place(Label::End),
-            Step::Exit,
+            BpfStep::Jump(Condition::Equal, R1, Number(0), Label::End),
+            BpfStep::PointToMap(R2),
+            BpfStep::Jump(Condition::Greater, R1, Of(R2), Label::End),
+            BpfStep::DefineLabel(Label::End),
+            BpfStep::Exit,
         ];
         let program = assemble(&steps, 0);
         let offset = |at: usize| i16::from_ne_bytes([program[at][2], program[at][3]]);
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn map_load_uses_descriptor() {
-        let program = assemble(&[Step::PointToMap(R6)], 9);
+        let program = assemble(&[BpfStep::PointToMap(R6)], 9);
         assert_eq!((program.len(), program[0][4]), (2, 9));
         assert!(program[0][1] == 0x26 || program[0][1] == 0x62);
     }

@@ -14,8 +14,8 @@ use super::instruction::Operand::{Number, Of};
 use super::instruction::Operation::{Add, And, Set, ShiftLeft, ShiftRight, Xor};
 use super::instruction::Register::{R0, R1, R2, R3, R4, R5, R6, R7};
 use super::instruction::Size::{Byte, Double, Half, Word};
-use super::instruction::{Helper, Label, Step};
-use super::meter::{Departed, Meter, OWN, at, count};
+use super::instruction::{BpfStep, Helper, Label};
+use super::meter::{Meter, PROGRAM_START, SendOutcome, at, count};
 use super::system::{AttachMode, Program, ProgramKind, XdpError};
 use crate::limits::{FRAME_BYTES_MAX, FRAMES_PER_BATCH, FRAMES_PER_CALL, INTERRUPTED_TRIES};
 
@@ -49,12 +49,12 @@ pub struct NumberedFrame {
 pub struct LiveFrames {
     meter: Meter,
     program: Program,
-    kinds: Vec<Numbered>,
+    kinds: Vec<FrameKind>,
     /// `None` if this process may not create namespaces: calls then take longer.
-    _kept: Option<Kept>,
+    _kept: Option<DispatcherEntry>,
 }
 
-struct Numbered {
+struct FrameKind {
     frame: NumberedFrame,
     next: u64,
 }
@@ -69,13 +69,13 @@ impl LiveFrames {
         assert!(frames.iter().all(|frame| Layout::of(frame) == layout));
         let meter = Meter::new(layout.numbers())?;
         let program = Program::load(ProgramKind::Xdp, &program(layout), meter.map())?;
-        let of_frame = |frame: &NumberedFrame| Numbered {
+        let of_frame = |frame: &NumberedFrame| FrameKind {
             frame: frame.clone(),
             next: 0,
         };
         Ok(LiveFrames {
             meter,
-            _kept: Kept::new(&program),
+            _kept: DispatcherEntry::new(&program),
             program,
             kinds: frames.iter().map(of_frame).collect(),
         })
@@ -85,17 +85,17 @@ impl LiveFrames {
     ///
     /// # Errors
     /// As [`LiveFrames::new`].
-    pub fn may_be_made() -> Result<(), XdpError> {
+    pub fn check_permission() -> Result<(), XdpError> {
         Meter::new(0).map(drop)
     }
 
     /// Sends up to `count` frames of kind `at`, limited to one call, with the next numbers, and returns their outcome.
-    pub fn send(&mut self, at: usize, count: u32) -> Departed {
+    pub fn send(&mut self, at: usize, count: u32) -> SendOutcome {
         let count = count.min(FRAMES_PER_CALL);
         if count == 0 {
-            return Departed::default();
+            return SendOutcome::default();
         }
-        let Numbered { frame, next } = &mut self.kinds[at];
+        let FrameKind { frame, next } = &mut self.kinds[at];
         let departed = self.meter.measure(frame.numbers(*next), || {
             self.program.run_live(&frame.bytes, count, FRAMES_PER_BATCH)
         });
@@ -108,7 +108,7 @@ impl LiveFrames {
     /// # Errors
     /// [`XdpError::NotInKernel`] if the kernel does not support live frames. If the interface does not take the frame,
     /// that is not an error: see [`Departed::reason`].
-    pub fn probe(&mut self, at: usize) -> Result<Departed, XdpError> {
+    pub fn probe(&mut self, at: usize) -> Result<SendOutcome, XdpError> {
         let mut departed = self.send(at, 1);
         for _ in 1..INTERRUPTED_TRIES {
             if departed.made > 0 || departed.reason != Some(Errno::INTR) {
@@ -138,18 +138,18 @@ impl fmt::Debug for LiveFrames {
 /// dispatcher), to which it adds a program before a test run and from which it removes it afterwards. Each time it
 /// waits for all CPUs: 12 ms, measured with a tick of 250 Hz. A program that is attached somewhere stays in the table.
 /// So this one is attached to the loopback of an otherwise unused network namespace, where no packet arrives.
-struct Kept {
+struct DispatcherEntry {
     _link: OwnedFd,
     _namespace: File,
 }
 
-impl Kept {
-    fn new(program: &Program) -> Option<Kept> {
+impl DispatcherEntry {
+    fn new(program: &Program) -> Option<DispatcherEntry> {
         let kept = thread::scope(|scope| {
             let in_namespace = scope.spawn(|| {
                 // SAFETY: other threads do not depend on the network namespace of this thread.
                 unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.ok()?;
-                Some(Kept {
+                Some(DispatcherEntry {
                     // The loopback, the first interface of a namespace.
                     _link: program.attach(1, AttachMode::Generic).ok()?,
                     _namespace: File::open("/proc/thread-self/ns/net").ok()?,
@@ -169,11 +169,11 @@ const DATA: i16 = 0;
 const DATA_END: i16 = 4;
 
 // Indices of the program's numbers in the map, after the meter's.
-const NUMBER: usize = OWN;
-const INTERFACE: usize = OWN + 1;
-const CHECKSUM_SUM: usize = OWN + 2;
+const NUMBER: usize = PROGRAM_START;
+const INTERFACE: usize = PROGRAM_START + 1;
+const CHECKSUM_SUM: usize = PROGRAM_START + 2;
 /// The bytes written into each frame, eight per number.
-const BYTES: usize = OWN + 3;
+const BYTES: usize = PROGRAM_START + 3;
 
 /// Layout shared by the kinds of frames of a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Layout {
     }
 
     fn numbers(self) -> usize {
-        BYTES - OWN + self.fixed.div_ceil(8)
+        BYTES - PROGRAM_START + self.fixed.div_ceil(8)
     }
 }
 
@@ -214,47 +214,47 @@ impl NumberedFrame {
     }
 }
 
-fn program(layout: Layout) -> Vec<Step> {
+fn program(layout: Layout) -> Vec<BpfStep> {
     let mut steps = vec![
-        Step::Load(Word, R6, R1, DATA),
-        Step::Load(Word, R3, R1, DATA_END),
-        Step::Compute(Set, R4, Of(R6)),
-        Step::Compute(Add, R4, Number(layout.fixed as i32)),
-        Step::Jump(Greater, R4, Of(R3), Label::Drop),
-        Step::PointToMap(R7),
+        BpfStep::Load(Word, R6, R1, DATA),
+        BpfStep::Load(Word, R3, R1, DATA_END),
+        BpfStep::Compute(Set, R4, Of(R6)),
+        BpfStep::Compute(Add, R4, Number(layout.fixed as i32)),
+        BpfStep::Jump(Greater, R4, Of(R3), Label::Drop),
+        BpfStep::PointToMap(R7),
     ];
     steps.extend(copy(layout.fixed));
     steps.extend(count());
     steps.extend([
-        Step::Load(Double, R0, R7, at(NUMBER)),
-        Step::Compute(Set, R1, Of(R0)),
-        Step::Compute(Add, R1, Number(1)),
-        Step::Store(Double, R7, at(NUMBER), Of(R1)),
-        Step::Compute(Set, R1, Of(R0)),
-        Step::BigEndian(Word, R1),
-        Step::Store(Word, R6, layout.number_at as i16, Of(R1)),
+        BpfStep::Load(Double, R0, R7, at(NUMBER)),
+        BpfStep::Compute(Set, R1, Of(R0)),
+        BpfStep::Compute(Add, R1, Number(1)),
+        BpfStep::Store(Double, R7, at(NUMBER), Of(R1)),
+        BpfStep::Compute(Set, R1, Of(R0)),
+        BpfStep::BigEndian(Word, R1),
+        BpfStep::Store(Word, R6, layout.number_at as i16, Of(R1)),
     ]);
     steps.extend(checksum(layout.checksum_at as i16));
     steps.extend([
-        Step::Load(Double, R1, R7, at(INTERFACE)),
-        Step::Compute(Set, R2, Number(0)),
-        Step::Call(Helper::Redirect),
-        Step::Exit,
-        Step::Place(Label::Drop),
-        Step::Compute(Set, R0, Number(DROP)),
-        Step::Exit,
+        BpfStep::Load(Double, R1, R7, at(INTERFACE)),
+        BpfStep::Compute(Set, R2, Number(0)),
+        BpfStep::Call(Helper::Redirect),
+        BpfStep::Exit,
+        BpfStep::DefineLabel(Label::Drop),
+        BpfStep::Compute(Set, R0, Number(DROP)),
+        BpfStep::Exit,
     ]);
     steps
 }
 
 /// Copies the first `count` bytes of the frame from the map.
-fn copy(count: usize) -> Vec<Step> {
+fn copy(count: usize) -> Vec<BpfStep> {
     let mut steps = Vec::new();
     let mut offset = 0;
     for (size, bytes) in [(Double, 8), (Word, 4), (Half, 2), (Byte, 1)] {
         while count - offset >= bytes {
-            steps.push(Step::Load(size, R5, R7, at(BYTES) + offset as i16));
-            steps.push(Step::Store(size, R6, offset as i16, Of(R5)));
+            steps.push(BpfStep::Load(size, R5, R7, at(BYTES) + offset as i16));
+            steps.push(BpfStep::Store(size, R6, offset as i16, Of(R5)));
             offset += bytes;
         }
     }
@@ -263,31 +263,31 @@ fn copy(count: usize) -> Vec<Step> {
 
 /// Writes the checksum for the number in `R0`: adds both halves of it to the sum of the rest, adds the carry twice, and
 /// inverts the result (RFC 1071). A result of 0 is sent as 0xffff, because 0 means no checksum (RFC 768).
-fn checksum(place: i16) -> Vec<Step> {
+fn checksum(place: i16) -> Vec<BpfStep> {
     let fold = [
-        Step::Compute(Set, R2, Of(R1)),
-        Step::Compute(ShiftRight, R2, Number(16)),
-        Step::Compute(And, R1, Number(0xffff)),
-        Step::Compute(Add, R1, Of(R2)),
+        BpfStep::Compute(Set, R2, Of(R1)),
+        BpfStep::Compute(ShiftRight, R2, Number(16)),
+        BpfStep::Compute(And, R1, Number(0xffff)),
+        BpfStep::Compute(Add, R1, Of(R2)),
     ];
     let mut steps = vec![
-        Step::Compute(Set, R1, Of(R0)),
-        Step::Compute(ShiftLeft, R1, Number(32)),
-        Step::Compute(ShiftRight, R1, Number(48)),
-        Step::Compute(And, R0, Number(0xffff)),
-        Step::Compute(Add, R1, Of(R0)),
-        Step::Load(Double, R2, R7, at(CHECKSUM_SUM)),
-        Step::Compute(Add, R1, Of(R2)),
+        BpfStep::Compute(Set, R1, Of(R0)),
+        BpfStep::Compute(ShiftLeft, R1, Number(32)),
+        BpfStep::Compute(ShiftRight, R1, Number(48)),
+        BpfStep::Compute(And, R0, Number(0xffff)),
+        BpfStep::Compute(Add, R1, Of(R0)),
+        BpfStep::Load(Double, R2, R7, at(CHECKSUM_SUM)),
+        BpfStep::Compute(Add, R1, Of(R2)),
     ];
     steps.extend(fold);
     steps.extend(fold);
     steps.extend([
-        Step::Compute(Xor, R1, Number(0xffff)),
-        Step::Jump(NotEqual, R1, Number(0), Label::NotZero),
-        Step::Compute(Set, R1, Number(0xffff)),
-        Step::Place(Label::NotZero),
-        Step::BigEndian(Half, R1),
-        Step::Store(Half, R6, place, Of(R1)),
+        BpfStep::Compute(Xor, R1, Number(0xffff)),
+        BpfStep::Jump(NotEqual, R1, Number(0), Label::NotZero),
+        BpfStep::Compute(Set, R1, Number(0xffff)),
+        BpfStep::DefineLabel(Label::NotZero),
+        BpfStep::BigEndian(Half, R1),
+        BpfStep::Store(Half, R6, place, Of(R1)),
     ]);
     steps
 }
@@ -362,10 +362,10 @@ mod tests {
                 let before = drop.count();
                 let departed = frames.send(at, count);
                 let made = u64::from(count.min(FRAMES_PER_CALL));
-                let expected = Departed {
+                let expected = SendOutcome {
                     made,
                     sent: made,
-                    ..Departed::default()
+                    ..SendOutcome::default()
                 };
                 assert_eq!(departed, expected);
                 assert_eq!(drop.count() - before, made);
@@ -389,7 +389,7 @@ mod tests {
                 (1, &[Errno::INVAL]),
             ] {
                 let departed = frames.probe(at).expect("this kernel makes frames");
-                let expected = Departed {
+                let expected = SendOutcome {
                     made: 1,
                     sent: 0,
                     refused: 1,

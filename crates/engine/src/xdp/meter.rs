@@ -18,12 +18,12 @@ use super::instruction::Operand::{Number, Of};
 use super::instruction::Operation::{Add, Set, ShiftLeft, ShiftRight, ShiftRightSigned, Subtract};
 use super::instruction::Register::{R0, R1, R2, R3, R4, R5, R6, R7};
 use super::instruction::Size::Double;
-use super::instruction::{Helper, Label, Step};
+use super::instruction::{BpfStep, Helper, Label};
 use super::system::{Map, Program, ProgramKind, XdpError};
 
 /// Outcome of the frames of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Departed {
+pub struct SendOutcome {
     /// Frames made, each with its own number: as many as requested, unless a signal or a lack of memory ended the call.
     pub made: u64,
     /// Frames that the interface's driver took.
@@ -44,7 +44,7 @@ const REFUSED: usize = 2;
 const REASON: usize = 3;
 const CPU: usize = 4;
 /// First index of the numbers of the program that makes frames.
-pub(super) const OWN: usize = 5;
+pub(super) const PROGRAM_START: usize = 5;
 
 /// Counters, with the numbers of the program that makes frames in the same map.
 pub(super) struct Meter {
@@ -56,9 +56,10 @@ pub(super) struct Meter {
 impl Meter {
     /// A meter for a program with `own` numbers in the map.
     pub(super) fn new(own: usize) -> Result<Meter, XdpError> {
-        let map = Map::new(OWN + own)?;
-        let traced =
-            |steps: &[Step], name| Program::load(ProgramKind::Tracepoint, steps, &map)?.trace(name);
+        let map = Map::new(PROGRAM_START + own)?;
+        let traced = |steps: &[BpfStep], name| {
+            Program::load(ProgramKind::Tracepoint, steps, &map)?.trace(name)
+        };
         let tracepoints = [
             traced(&on_transmit(), c"xdp_devmap_xmit")?,
             traced(&on_refusal(), c"xdp_redirect_err")?,
@@ -79,10 +80,10 @@ impl Meter {
         &self,
         own: impl Iterator<Item = u64>,
         call: impl FnOnce() -> Result<(), Errno>,
-    ) -> Departed {
-        let mut value = vec![0; OWN];
+    ) -> SendOutcome {
+        let mut value = vec![0; PROGRAM_START];
         value.extend(own);
-        debug_assert_eq!(value.len(), OWN + self.own);
+        debug_assert_eq!(value.len(), PROGRAM_START + self.own);
         // The map exists and has this size, so only a bug could make these fail.
         self.map.write(&value).expect("the map is ours");
         let outcome = call();
@@ -99,7 +100,7 @@ impl Meter {
             (_, 1..=ERRNO_MAX) => Some(Errno::from_raw_os_error(reason as i32)),
             (_, _) => Some(Errno::IO),
         };
-        Departed {
+        SendOutcome {
             made,
             sent,
             refused: unsent,
@@ -114,51 +115,51 @@ pub(super) fn at(place: usize) -> i16 {
 }
 
 /// Counts a frame; `R7` is the map's address. Clobbers `R0` to `R5`.
-pub(super) fn count() -> [Step; 5] {
+pub(super) fn count() -> [BpfStep; 5] {
     [
-        Step::Call(Helper::ProcessorNumber),
-        Step::Store(Double, R7, at(CPU), Of(R0)),
-        Step::Load(Double, R4, R7, at(MADE)),
-        Step::Compute(Add, R4, Number(1)),
-        Step::Store(Double, R7, at(MADE), Of(R4)),
+        BpfStep::Call(Helper::ProcessorNumber),
+        BpfStep::Store(Double, R7, at(CPU), Of(R0)),
+        BpfStep::Load(Double, R4, R7, at(MADE)),
+        BpfStep::Compute(Add, R4, Number(1)),
+        BpfStep::Store(Double, R7, at(MADE), Of(R4)),
     ]
 }
 
 /// Exits a tracepoint program if the event does not belong to this meter.
-fn only_own() -> Vec<Step> {
+fn exit_if_foreign() -> Vec<BpfStep> {
     vec![
-        Step::Compute(Set, R6, Of(R1)),
-        Step::Call(Helper::ProcessorNumber),
-        Step::PointToMap(R7),
-        Step::Load(Double, R1, R7, at(CPU)),
-        Step::Jump(NotEqual, R0, Of(R1), Label::End),
-        Step::Load(Double, R1, R7, at(MADE)),
-        Step::Load(Double, R2, R7, at(SENT)),
-        Step::Load(Double, R3, R7, at(REFUSED)),
-        Step::Compute(Set, R4, Of(R2)),
-        Step::Compute(Add, R4, Of(R3)),
-        Step::Jump(Equal, R1, Of(R4), Label::End),
+        BpfStep::Compute(Set, R6, Of(R1)),
+        BpfStep::Call(Helper::ProcessorNumber),
+        BpfStep::PointToMap(R7),
+        BpfStep::Load(Double, R1, R7, at(CPU)),
+        BpfStep::Jump(NotEqual, R0, Of(R1), Label::End),
+        BpfStep::Load(Double, R1, R7, at(MADE)),
+        BpfStep::Load(Double, R2, R7, at(SENT)),
+        BpfStep::Load(Double, R3, R7, at(REFUSED)),
+        BpfStep::Compute(Set, R4, Of(R2)),
+        BpfStep::Compute(Add, R4, Of(R3)),
+        BpfStep::Jump(Equal, R1, Of(R4), Label::End),
     ]
 }
 
 /// Records the error in `R4`, a signed 32-bit number, if it is not 0.
-fn note_error() -> [Step; 7] {
+fn note_error() -> [BpfStep; 7] {
     [
-        Step::Compute(ShiftLeft, R4, Number(32)),
-        Step::Compute(ShiftRightSigned, R4, Number(32)),
-        Step::Jump(Equal, R4, Number(0), Label::NoError),
-        Step::Compute(Set, R5, Number(0)),
-        Step::Compute(Subtract, R5, Of(R4)),
-        Step::Store(Double, R7, at(REASON), Of(R5)),
-        Step::Place(Label::NoError),
+        BpfStep::Compute(ShiftLeft, R4, Number(32)),
+        BpfStep::Compute(ShiftRightSigned, R4, Number(32)),
+        BpfStep::Jump(Equal, R4, Number(0), Label::NoError),
+        BpfStep::Compute(Set, R5, Number(0)),
+        BpfStep::Compute(Subtract, R5, Of(R4)),
+        BpfStep::Store(Double, R7, at(REASON), Of(R5)),
+        BpfStep::DefineLabel(Label::NoError),
     ]
 }
 
-fn end() -> [Step; 3] {
+fn end() -> [BpfStep; 3] {
     [
-        Step::Place(Label::End),
-        Step::Compute(Set, R0, Number(0)),
-        Step::Exit,
+        BpfStep::DefineLabel(Label::End),
+        BpfStep::Compute(Set, R0, Number(0)),
+        BpfStep::Exit,
     ]
 }
 
@@ -167,34 +168,34 @@ fn add_argument(
     argument: usize,
     register: super::instruction::Register,
     place: usize,
-) -> [Step; 5] {
+) -> [BpfStep; 5] {
     [
-        Step::Load(Double, R4, R6, at(argument)),
-        Step::Compute(ShiftLeft, R4, Number(32)),
-        Step::Compute(ShiftRight, R4, Number(32)),
-        Step::Compute(Add, register, Of(R4)),
-        Step::Store(Double, R7, at(place), Of(register)),
+        BpfStep::Load(Double, R4, R6, at(argument)),
+        BpfStep::Compute(ShiftLeft, R4, Number(32)),
+        BpfStep::Compute(ShiftRight, R4, Number(32)),
+        BpfStep::Compute(Add, register, Of(R4)),
+        BpfStep::Store(Double, R7, at(place), Of(register)),
     ]
 }
 
 /// xdp_devmap_xmit(from, to, sent, drops, error): include/trace/events/xdp.h.
-fn on_transmit() -> Vec<Step> {
-    let mut steps = only_own();
+fn on_transmit() -> Vec<BpfStep> {
+    let mut steps = exit_if_foreign();
     steps.extend(add_argument(2, R2, SENT));
     steps.extend(add_argument(3, R3, REFUSED));
-    steps.push(Step::Load(Double, R4, R6, at(4)));
+    steps.push(BpfStep::Load(Double, R4, R6, at(4)));
     steps.extend(note_error());
     steps.extend(end());
     steps
 }
 
 /// xdp_redirect_err(device, program, target, error, …), once for each frame.
-fn on_refusal() -> Vec<Step> {
-    let mut steps = only_own();
+fn on_refusal() -> Vec<BpfStep> {
+    let mut steps = exit_if_foreign();
     steps.extend([
-        Step::Compute(Add, R3, Number(1)),
-        Step::Store(Double, R7, at(REFUSED), Of(R3)),
-        Step::Load(Double, R4, R6, at(3)),
+        BpfStep::Compute(Add, R3, Number(1)),
+        BpfStep::Store(Double, R7, at(REFUSED), Of(R3)),
+        BpfStep::Load(Double, R4, R6, at(3)),
     ]);
     steps.extend(note_error());
     steps.extend(end());

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use rustix::io::Errno;
 
-use super::instruction::{Step, assemble};
+use super::instruction::{BpfStep, assemble};
 use crate::limits::{INTERRUPTED_TRIES, VERIFIER_LOG_BYTES};
 
 /// Why frames cannot be sent or counted by XDP.
@@ -221,7 +221,11 @@ pub(super) struct Program(OwnedFd);
 
 impl Program {
     /// Loads a program that uses `map`.
-    pub(super) fn load(kind: ProgramKind, steps: &[Step], map: &Map) -> Result<Program, XdpError> {
+    pub(super) fn load(
+        kind: ProgramKind,
+        steps: &[BpfStep],
+        map: &Map,
+    ) -> Result<Program, XdpError> {
         let program = assemble(steps, map.descriptor.as_raw_fd());
         let mut log = vec![0u8; VERIFIER_LOG_BYTES];
         let mut attributes = ProgramLoad {

@@ -163,9 +163,9 @@ fn refused_handshakes_time_out() {
             continue;
         }
         for (listening, address, whence) in [
-            ("127.0.0.1:0", "127.0.0.1", Handshakes::Near),
-            ("0.0.0.0:0", "127.0.0.1", Handshakes::Far),
-            ("[::]:0", "::1", Handshakes::Far),
+            ("127.0.0.1:0", "127.0.0.1", Handshakes::Local),
+            ("0.0.0.0:0", "127.0.0.1", Handshakes::Remote),
+            ("[::]:0", "::1", Handshakes::Remote),
         ] {
             let claim = Claim::new(&Address::Tcp(listening.parse().unwrap())).unwrap();
             let Address::Tcp(bound) = *claim.address() else {

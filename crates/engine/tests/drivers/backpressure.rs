@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onrush_engine::{Address, BUFFER_BYTES, Input, Kind, Stream};
 
-use crate::ground::{buffers_once_calm, bytes, on_every_driver, receive_all, send};
+use crate::ground::{bytes, on_every_driver, peak_buffers_in_use, receive_all, send};
 
 #[test]
 fn kernel_holds_little_unread() {
@@ -32,7 +32,7 @@ fn endless_sender_holds_few_buffers() {
     const BUFFERS_PER_STREAM: usize = 2 + 2;
     on_every_driver(|core, listener, address| async move {
         // With io_uring the kernel holds a fixed number.
-        let lent = buffers_once_calm(&core).await;
+        let lent = peak_buffers_in_use(&core).await;
         let mut streams = Vec::new();
         for _ in 0..STREAMS {
             let sender = Stream::connect(&core, &address, None).await.unwrap();
@@ -46,7 +46,7 @@ fn endless_sender_holds_few_buffers() {
             streams.push(receiver);
         }
         for _ in 0..3 {
-            let most = buffers_once_calm(&core).await;
+            let most = peak_buffers_in_use(&core).await;
             let bound = lent + STREAMS * BUFFERS_PER_STREAM;
             assert!(most <= bound, "{most} buffers in use, of {lent} lent");
             for receiver in &streams {
@@ -62,7 +62,7 @@ fn endless_sender_holds_few_buffers() {
 #[test]
 fn bytewise_sender_holds_few_buffers() {
     on_every_driver(|core, listener, address| async move {
-        let lent = buffers_once_calm(&core).await;
+        let lent = peak_buffers_in_use(&core).await;
         let sender = Stream::connect(&core, &address, None).await.unwrap();
         let receiver = listener.accept().await.unwrap();
         send(&sender, b"x").await.unwrap();

@@ -76,7 +76,7 @@ fn drops_are_reported() {
         assert!(claim.receive_buffer() >= 2048, "{}", claim.receive_buffer());
         let core = Core::new(0, io).unwrap();
         let socket = Datagram::open(&core, &claim).unwrap();
-        assert!(socket.tell_drops());
+        assert!(socket.enable_drop_count());
         let peer = UdpSocket::bind(LOCALHOST).unwrap();
         let send = move |count: u32| {
             for _ in 0..count {
@@ -107,7 +107,7 @@ fn ended_socket_receives_queued() {
         let ending = Rc::clone(&socket);
         core.spawn(async move {
             ending.core().sleep(Duration::from_millis(1)).await;
-            ending.end();
+            ending.stop_receiving();
         });
         let mut batch = ReceiveBatch::new(1, 100);
         let error = socket.recv_unless_stopping(&mut batch).await.unwrap_err();

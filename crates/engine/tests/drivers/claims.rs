@@ -126,7 +126,7 @@ fn handover_loses_no_connection() {
                     core.sleep(Duration::from_millis(1)).await;
                     // The connections wake this core, which sees them only after it has left.
                     let _clients: Vec<OwnedFd> = (0..3).map(|_| connect(claim.address())).collect();
-                    claim.hand_over();
+                    claim.release_to_other_process();
                     listener.end();
                     let mut accepted = vec![accept.await.unwrap()];
                     let ended = loop {

@@ -175,7 +175,7 @@ fn destination_and_ecn_are_reported() {
             SocketAddr::V6(_) => "[::]:0".parse().unwrap(),
         };
         let far = Datagram::bind(&core, unspecified).unwrap();
-        far.tell_control().unwrap();
+        far.enable_control().unwrap();
         let near = Datagram::bind(&core, unspecified).unwrap();
         // All addresses of 127.0.0.0/8 belong to this machine.
         let from = match address {

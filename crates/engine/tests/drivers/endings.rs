@@ -37,7 +37,7 @@ async fn send_more_than_fits(stream: &Stream) {
 }
 
 /// Whether sends of `stream`, whose peer reads nothing, fail within a minute, before any other timeout.
-async fn learns_of_the_end(stream: &Stream) -> bool {
+async fn sends_fail_within_minute(stream: &Stream) -> bool {
     let core = stream.core();
     let until = core.now_exact() + Duration::from_secs(60);
     while core.now_exact() < until {
@@ -61,7 +61,7 @@ fn reset_does_not_wait_for_peer() {
         core.sleep(Duration::from_millis(1)).await;
         server.reset_when_dropped();
         drop(server);
-        assert!(learns_of_the_end(&client).await, "it is still open");
+        assert!(sends_fail_within_minute(&client).await, "it is still open");
     });
 }
 
@@ -131,7 +131,7 @@ fn last_bytes_arrive_after_core_end() {
 }
 
 /// Checks what a client receives after its server's core has ended, on every kernel driver. Cuts `serve` off.
-fn behind_the_end<F, T>(serve: F, check: impl Fn(std::io::Result<usize>, Io))
+fn check_after_core_end<F, T>(serve: F, check: impl Fn(std::io::Result<usize>, Io))
 where
     F: Fn(Core, Stream) -> T,
     T: Future<Output = ()> + 'static,
@@ -163,7 +163,7 @@ fn unsent_bytes_at_core_end_reset() {
         let error = end.expect_err("it is not whole");
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{io:?}");
     };
-    behind_the_end(
+    check_after_core_end(
         |core, server| async move {
             send_more_than_fits(&server).await;
             core.stop(Duration::ZERO);
@@ -172,7 +172,7 @@ fn unsent_bytes_at_core_end_reset() {
         },
         is_reset,
     );
-    behind_the_end(
+    check_after_core_end(
         |core, server| async move {
             send_more_than_fits(&server).await;
             drop(server);
@@ -190,7 +190,7 @@ fn send_timeout_resets() {
         send_more_than_fits(&server).await;
         while server.flush().await.is_ok() {}
     };
-    behind_the_end(serve, |end, io| {
+    check_after_core_end(serve, |end, io| {
         let error = end.expect_err("it is not whole");
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{io:?}");
     });
@@ -205,7 +205,7 @@ fn core_end_sends_what_fits() {
         server.flush().await.unwrap();
         core.sleep(Duration::from_secs(3600)).await;
     };
-    behind_the_end(serve, |end, io| assert_eq!(end.unwrap(), 9, "{io:?}"));
+    check_after_core_end(serve, |end, io| assert_eq!(end.unwrap(), 9, "{io:?}"));
 }
 
 #[test]

@@ -109,7 +109,7 @@ pub(crate) async fn echo(stream: Stream) {
 }
 
 /// Waits until the number of buffers in use is stable, and returns its maximum.
-pub(crate) async fn buffers_once_calm(core: &Core) -> usize {
+pub(crate) async fn peak_buffers_in_use(core: &Core) -> usize {
     let (mut most, mut last, mut calm) = (0, 0, 0);
     while calm < 20 {
         core.sleep(Duration::from_millis(1)).await;

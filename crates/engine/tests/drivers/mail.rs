@@ -32,7 +32,7 @@ fn mail_runs_in_order() {
                     })
                     .unwrap();
             }
-            handle.post(|_| all_posted.keep(())).unwrap();
+            handle.post(|_| all_posted.fulfil(())).unwrap();
         });
         assert_eq!(posted.await, Some(()));
         poster.join().unwrap();
@@ -196,7 +196,7 @@ fn dropped_promise_and_reply_are_noticed() {
         assert!(promise.is_wanted());
         drop(reply);
         assert!(!promise.is_wanted());
-        promise.keep(1);
+        promise.fulfil(1);
         let (promise, reply) = core.promise::<u32>();
         let thread = thread::spawn(move || drop(promise));
         assert_eq!(reply.await, None);
@@ -211,7 +211,7 @@ fn promises_follow_seed() {
         let times = Rc::new(RefCell::new(Vec::new()));
         for number in 0..4u64 {
             let (promise, reply): (_, Reply<u64>) = core.promise();
-            thread::spawn(move || promise.keep(number));
+            thread::spawn(move || promise.fulfil(number));
             let (core_too, times) = (core.clone(), Rc::clone(&times));
             core.spawn(async move {
                 let number = reply.await.unwrap();
@@ -237,7 +237,7 @@ fn mail_finds_attached_value() {
             let look = move |core: &Core| {
                 let number = core.attached::<Cell<i32>>();
                 let other = core.attached::<Cell<u8>>();
-                promise.keep((number.map(|number| number.get()), other.is_some()));
+                promise.fulfil((number.map(|number| number.get()), other.is_some()));
             };
             core.handle().post(look).unwrap();
             reply.await.unwrap()

@@ -63,7 +63,7 @@ fn empty_polls_count_as_wait() {
         let asking = core.clone();
         run(&core, async move {
             let stream = Stream::connect(&asking, &address, None).await.unwrap();
-            asking.works_as(KIND);
+            asking.set_work(KIND);
             round_trips(&stream, ROUND_TRIPS).await;
         });
         let (profile, worked) = (core.profile(), core.worked());
@@ -96,7 +96,7 @@ fn lost_cpu_time_is_not_work() {
         });
         let worked = core.worked();
         assert!(worked <= thread_cpu() - before, "{worked:?}");
-        assert!(core.take_worked() >= worked);
+        assert!(core.take_work_time() >= worked);
     }
 }
 
@@ -122,7 +122,7 @@ fn other_waits_get_turns() {
             asking.sleep(Duration::from_millis(1)).await;
             round_trips(&other, 1).await;
             let (keep, kept) = posted;
-            let poster = thread::spawn(move || post.post(|_| keep.keep(())).unwrap());
+            let poster = thread::spawn(move || post.post(|_| keep.fulfil(())).unwrap());
             assert_eq!(kept.await, Some(()));
             poster.join().unwrap();
         });
@@ -224,7 +224,7 @@ fn polled_datagram_reports_truncation() {
             for tells in [false, true] {
                 let socket = Datagram::bind(&asking, "127.0.0.1:0".parse().unwrap()).unwrap();
                 if tells {
-                    socket.tell_control().unwrap();
+                    socket.enable_control().unwrap();
                 }
                 socket.connect(peer_address).unwrap();
                 let mut sent = SendBatch::default();

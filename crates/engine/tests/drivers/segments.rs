@@ -16,7 +16,7 @@ fn segments_are_datagrams() {
                 let (near, far) = pair(&core, address);
                 if !core.is_simulated() {
                     near.set_segmentation(segmentation);
-                    assert!(!coalesces || far.coalesce(), "Linux 5.0");
+                    assert!(!coalesces || far.enable_gro(), "Linux 5.0");
                 }
                 let before = near.segmentation();
                 // More segments than the kernel makes of one message; a shorter last segment; a single datagram.
@@ -53,7 +53,7 @@ fn gro_coalesces_flow() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let (near, far) = pair(&core, "127.0.0.1:0".parse().unwrap());
-        assert!(far.coalesce(), "Linux 5.0");
+        assert!(far.enable_gro(), "Linux 5.0");
         run(&core, async move {
             let mut batch = SendBatch::default();
             batch

@@ -78,7 +78,7 @@ async fn accept_until_stopped(core: Core, listener: Listener) {
             }
         }
     }
-    assert_eq!(listener.refuse_handshakes(), Handshakes::Near);
+    assert_eq!(listener.refuse_handshakes(), Handshakes::Local);
     core.sleep(Duration::from_millis(10)).await;
     while let Ok(stream) = listener.accept().await {
         core.spawn(tell(core.id() as u8, stream));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use onrush_engine::{Address, BUFFER_BYTES, Core, Input, Listener, Splice, Stream};
 
-use crate::ground::{buffers_once_calm, bytes, on_every_driver, receive_all, send};
+use crate::ground::{bytes, on_every_driver, peak_buffers_in_use, receive_all, send};
 
 /// More than all buffers on the path hold.
 const LONG: usize = 2_600_000;
@@ -88,7 +88,7 @@ fn queued_bytes_precede_splice() {
 fn stalled_splices_hold_no_buffers() {
     const STREAMS: usize = 10;
     on_every_driver(|core, listener, address| async move {
-        let lent = buffers_once_calm(&core).await;
+        let lent = peak_buffers_in_use(&core).await;
         let mut kept = Vec::new();
         for _ in 0..STREAMS {
             let (client, front, back, server) = path(&core, &listener, &address).await;
@@ -117,7 +117,7 @@ fn stalled_splices_hold_no_buffers() {
             });
             kept.push((client, server));
         }
-        let most = buffers_once_calm(&core).await;
+        let most = peak_buffers_in_use(&core).await;
         // The senders' buffers, and, without pipes, those in transit.
         assert!(most <= lent + 4 * STREAMS, "{most} buffers of {lent} lent");
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onrush_engine::{Address, BUFFER_BYTES, Core, Error, Input, Kind, Listener, Op, Relay, Stream};
 
-use crate::ground::{buffers_once_calm, bytes, on_every_driver, poll_once, receive_all, send};
+use crate::ground::{bytes, on_every_driver, peak_buffers_in_use, poll_once, receive_all, send};
 
 /// Two connections; a tunnel leads from the server end of the first to the client end of the second.
 struct Path {
@@ -182,7 +182,7 @@ fn cancelled_transfer_loses_nothing() {
 #[test]
 fn slow_reader_holds_few_buffers() {
     on_every_driver(|core, listener, address| async move {
-        let lent = buffers_once_calm(&core).await;
+        let lent = peak_buffers_in_use(&core).await;
         let path = Path::new(&core, &listener, &address).await;
         let (client, server) = (path.client, path.server);
         core.spawn(async move { while send(&client, &bytes(BUFFER_BYTES)).await.is_ok() {} });
@@ -195,7 +195,7 @@ fn slow_reader_holds_few_buffers() {
         while taken < 1_000_000 {
             taken += server.recv(&mut Input::default()).await.unwrap();
         }
-        let held = buffers_once_calm(&core).await - lent;
+        let held = peak_buffers_in_use(&core).await - lent;
         assert!(
             held <= 2 + 2 + 2,
             "{held} buffers at the sender, in the tunnel, at the reader"

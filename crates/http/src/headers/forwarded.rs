@@ -18,7 +18,7 @@ use crate::write::HeadWriter;
 
 /// Fields that are evaluated. A proxy writes one kind and passes the other on unchecked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToldBy {
+pub enum ForwardingFields {
     /// X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Host.
     XForwarded,
     /// Forwarded.
@@ -61,7 +61,7 @@ pub struct ForwardedInfo<'b> {
 /// and host are the last values, since their authors are unknown; with Forwarded, they come from the client's member.
 pub fn client<'b>(
     headers: &[Header<'b>],
-    told_by: ToldBy,
+    told_by: ForwardingFields,
     peer: IpAddr,
     is_trusted: impl Fn(IpAddr) -> bool,
 ) -> Client<'b> {
@@ -74,11 +74,11 @@ pub fn client<'b>(
         return peer;
     }
     match told_by {
-        ToldBy::Forwarded => {
+        ForwardingFields::Forwarded => {
             let members = members_from_right(headers, "forwarded");
             walk(peer, members.map(client_of_member), is_trusted)
         }
-        ToldBy::XForwarded => {
+        ForwardingFields::XForwarded => {
             let told = Client {
                 scheme: last_member(headers, "x-forwarded-proto").and_then(Scheme::of),
                 host: last_member(headers, "x-forwarded-host").and_then(host),
@@ -396,8 +396,8 @@ mod tests {
     /// Client found in the fields when `peer` sent them.
     fn found(name: &str, values: &[&str], peer: &str) -> String {
         let told_by = match name {
-            "Forwarded" => ToldBy::Forwarded,
-            _ => ToldBy::XForwarded,
+            "Forwarded" => ForwardingFields::Forwarded,
+            _ => ForwardingFields::XForwarded,
         };
         let peer = peer.parse().expect("an address");
         let headers = headers(name, values);
@@ -472,7 +472,7 @@ mod tests {
             ("X-Forwarded-Host", "example.com"),
         ] {
             let peer = "198.51.100.1".parse().expect("an address");
-            for told_by in [ToldBy::XForwarded, ToldBy::Forwarded] {
+            for told_by in [ForwardingFields::XForwarded, ForwardingFields::Forwarded] {
                 let client = client(&headers(name, &[value]), told_by, peer, is_trusted);
                 assert_eq!(
                     (client.address, client.scheme, client.host),
@@ -589,15 +589,18 @@ mod tests {
         ];
         for (value, wanted) in rows {
             assert_eq!(
-                seen(&headers("Forwarded", &[value]), ToldBy::Forwarded),
+                seen(&headers("Forwarded", &[value]), ForwardingFields::Forwarded),
                 wanted,
                 "{value}"
             );
         }
         let mut both = headers("X-Forwarded-Proto", &["http, https"]);
         both.extend(headers("X-Forwarded-Host", &["evil", "a:80"]));
-        assert_eq!(seen(&both, ToldBy::XForwarded), (https, Some("a:80")));
-        assert_eq!(seen(&both, ToldBy::Forwarded), (None, None));
+        assert_eq!(
+            seen(&both, ForwardingFields::XForwarded),
+            (https, Some("a:80"))
+        );
+        assert_eq!(seen(&both, ForwardingFields::Forwarded), (None, None));
     }
 
     #[test]

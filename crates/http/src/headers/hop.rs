@@ -21,13 +21,13 @@ pub fn is_hop_by_hop(name: &str) -> bool {
 /// controls (CGI replaces both by underscores, RFC 3875 4.1.18).
 pub fn is_disguised(name: &str) -> bool {
     let is_one = match name.len() {
-        10 => is_alike(name, "keep-alive"),
-        14 => is_alike(name, "content-length"),
-        16 => is_alike(name, "proxy-connection"),
-        17 => is_alike(name, "transfer-encoding"),
+        10 => equals_ignoring_punctuation(name, "keep-alive"),
+        14 => equals_ignoring_punctuation(name, "content-length"),
+        16 => equals_ignoring_punctuation(name, "proxy-connection"),
+        17 => equals_ignoring_punctuation(name, "transfer-encoding"),
         _ => false,
     };
-    (is_one || describes_client_by(name, is_alike))
+    (is_one || describes_client_by(name, equals_ignoring_punctuation))
         && name
             .bytes()
             .any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
@@ -35,7 +35,7 @@ pub fn is_disguised(name: &str) -> bool {
 
 /// Whether `name` equals `known`, ignoring case and the kind of punctuation. `known` is in lower case, with hyphens.
 #[inline]
-pub fn is_alike(name: &str, known: &str) -> bool {
+pub fn equals_ignoring_punctuation(name: &str, known: &str) -> bool {
     let plain = |byte: u8| match byte.is_ascii_alphanumeric() {
         true => byte.to_ascii_lowercase(),
         false => b'-',

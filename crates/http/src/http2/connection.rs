@@ -140,7 +140,7 @@ impl Connection {
 
     /// Whether the peer's SETTINGS, its first frame (RFC 9113 3.4), have been received.
     #[inline]
-    pub fn is_settled(&self) -> bool {
+    pub fn has_peer_settings(&self) -> bool {
         !matches!(self.expect, ParseState::Preface | ParseState::Settings)
     }
 
@@ -154,7 +154,7 @@ impl Connection {
     /// 5.1.2), or [`STREAMS_BEFORE_SETTINGS`] until its SETTINGS are received.
     #[inline]
     pub fn streams_max(&self) -> u32 {
-        match self.is_settled() {
+        match self.has_peer_settings() {
             true => self.peer.concurrent_streams_max,
             false => STREAMS_BEFORE_SETTINGS,
         }
@@ -173,7 +173,7 @@ impl Connection {
     }
 
     /// Whether a field block is incomplete. No other frame is allowed then, so a slow peer blocks all streams.
-    pub fn is_amid_block(&self) -> bool {
+    pub fn is_block_incomplete(&self) -> bool {
         self.block.id != 0
     }
 
@@ -197,7 +197,7 @@ impl Connection {
     /// Frees memory that an idle connection does not need. The decoder's table shrinks; the encoder's starts empty.
     pub fn release_memory(&mut self) {
         self.decoder.release_memory();
-        self.encoder.rest();
+        self.encoder.release_memory();
         self.streams.release_memory();
         if self.streams.open() == 0 {
             self.gone.forget();

@@ -179,7 +179,7 @@ impl FieldSection {
         self.cookies = 0;
         self.flaw = None;
         self.excess = 0;
-        self.sensitivity = Sensitivity::Usual;
+        self.sensitivity = Sensitivity::Unmarked;
     }
 
     /// Adds a field and the result of [`validate`](super::flaw::validate) for it.

@@ -66,19 +66,19 @@ impl From<Refusal> for Rejection {
 
 /// Whether more frames follow a field section, according to END_STREAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Follows {
+pub enum MoreFrames {
     /// DATA or trailers, or an empty frame with END_STREAM.
     More,
     /// Nothing: the frame has END_STREAM.
     Nothing,
 }
 
-impl From<End> for Follows {
+impl From<End> for MoreFrames {
     #[inline]
-    fn from(end: End) -> Follows {
+    fn from(end: End) -> MoreFrames {
         match end {
-            End::Open => Follows::More,
-            End::Stream => Follows::Nothing,
+            End::Open => MoreFrames::More,
+            End::Stream => MoreFrames::Nothing,
         }
     }
 }
@@ -127,14 +127,14 @@ fn note_length(length: &mut Option<u64>, value: &[u8]) -> Result<(), Rejection> 
 
 /// Framing of a body: Content-Length, or chunked, where END_STREAM takes the place of the last chunk.
 #[inline]
-fn announced(length: Option<u64>, follows: Follows) -> Result<Framing, Rejection> {
+fn announced(length: Option<u64>, follows: MoreFrames) -> Result<Framing, Rejection> {
     match (length, follows) {
-        (Some(1..), Follows::Nothing) => {
+        (Some(1..), MoreFrames::Nothing) => {
             Err(Rejection::Malformed("a Content-Length without a body"))
         }
-        (Some(length), Follows::More | Follows::Nothing) => Ok(Framing::Length(length)),
-        (None, Follows::Nothing) => Ok(Framing::None),
-        (None, Follows::More) => Ok(Framing::Chunked),
+        (Some(length), MoreFrames::More | MoreFrames::Nothing) => Ok(Framing::Length(length)),
+        (None, MoreFrames::Nothing) => Ok(Framing::None),
+        (None, MoreFrames::More) => Ok(Framing::Chunked),
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn nothing_follows_the_end_of_a_stream() {
-        assert_eq!(Follows::from(End::Stream), Follows::Nothing);
-        assert_eq!(Follows::from(End::Open), Follows::More);
+        assert_eq!(MoreFrames::from(End::Stream), MoreFrames::Nothing);
+        assert_eq!(MoreFrames::from(End::Open), MoreFrames::More);
     }
 }

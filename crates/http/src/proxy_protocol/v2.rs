@@ -102,7 +102,7 @@ pub(super) fn parse_v2(input: &[u8]) -> Parsed<ProxyHeader<'_>> {
         return Parsed::Complete(header);
     }
     header
-        .note_vectors(vectors, &input[..bytes])
+        .read_tlvs(vectors, &input[..bytes])
         .map(|()| header)
         .into()
 }
@@ -249,7 +249,7 @@ static CRC32C: [u32; 256] = {
 impl<'b> ProxyHeader<'b> {
     /// Reads the TLVs after the addresses (2.2). Known types must not be repeated, since two receivers could use
     /// different ones; unknown types are skipped. `header` is the whole header.
-    fn note_vectors(&mut self, vectors: &'b [u8], header: &[u8]) -> Result<(), Refusal> {
+    fn read_tlvs(&mut self, vectors: &'b [u8], header: &[u8]) -> Result<(), Refusal> {
         let mut has_checksum = false;
         let mut rest = vectors;
         while !rest.is_empty() {

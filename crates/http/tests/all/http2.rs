@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::support::check;
-use crate::support::http2::Program;
+use crate::support::http2::EchoPeer;
 
 /// A frame whose parts are likely to fit together.
 fn frame() -> impl Strategy<Value = Vec<u8>> {
@@ -71,8 +71,8 @@ proptest! {
             concurrent_streams_max: streams,
             ..LocalSettings::DEFAULT
         };
-        let mut client = Program::new(Role::Client, local(windows.0));
-        let mut server = Program::new(Role::Server, local(windows.1));
+        let mut client = EchoPeer::new(Role::Client, local(windows.0));
+        let mut server = EchoPeer::new(Role::Server, local(windows.1));
         let mut waiting: Vec<_> = contents.iter().enumerate().map(|(number, &length)| {
             (0..length).map(|at| (at * 7 + number) as u8).collect::<Vec<u8>>()
         }).collect();

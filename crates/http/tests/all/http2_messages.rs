@@ -4,7 +4,7 @@ use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::{Decoder, Encoder};
 use onrush_http::http2::message::write;
 use onrush_http::http2::message::{
-    ExtendedConnect, Follows, Rejection, request, request_trailers, response, response_trailers,
+    ExtendedConnect, MoreFrames, Rejection, request, request_trailers, response, response_trailers,
 };
 use onrush_http::{Framing, Header, HeaderSlots, Limits, Method, Refusal, Version};
 use proptest::prelude::*;
@@ -32,13 +32,13 @@ fn section_of(block: &[u8]) -> FieldSection {
 }
 
 /// Parsed request in one line, or its rejection.
-fn outcome(lines: &str, follows: Follows) -> Result<String, Rejection> {
+fn outcome(lines: &str, follows: MoreFrames) -> Result<String, Rejection> {
     outcome_of(&section(lines), follows, ExtendedConnect::Allowed)
 }
 
 fn outcome_of(
     section: &FieldSection,
-    follows: Follows,
+    follows: MoreFrames,
     extended: ExtendedConnect,
 ) -> Result<String, Rejection> {
     let mut slots = HeaderSlots::new();
@@ -103,7 +103,7 @@ fn a_request_is_the_head_that_http1_would_have() {
     ];
     for (lines, wanted) in rows {
         assert_eq!(
-            outcome(&lines, Follows::More).as_deref(),
+            outcome(&lines, MoreFrames::More).as_deref(),
             Ok(wanted),
             "{lines}"
         );
@@ -116,7 +116,7 @@ fn a_request_is_the_head_that_http1_would_have() {
         ),
         (format!("{GET}expect: 100-continue\n"), "None [expect]"),
     ] {
-        let outcome = outcome(&lines, Follows::Nothing).expect("it is a request");
+        let outcome = outcome(&lines, MoreFrames::Nothing).expect("it is a request");
         assert!(outcome.ends_with(wanted), "{outcome}");
     }
 }
@@ -210,17 +210,17 @@ fn what_is_no_request_ends_its_stream() {
         ),
         (&format!("{GET}X: y\n"), "upper case in a field name"),
     ] {
-        let found = outcome(lines, Follows::More);
+        let found = outcome(lines, MoreFrames::More);
         assert_eq!(found, Err(Rejection::Malformed(wanted)), "{lines}");
     }
-    let found = outcome(&format!("{GET}content-length: 1\n"), Follows::Nothing);
+    let found = outcome(&format!("{GET}content-length: 1\n"), MoreFrames::Nothing);
     assert_eq!(
         found,
         Err(Rejection::Malformed("a Content-Length without a body"))
     );
     let extended =
         section(":method: CONNECT\n:protocol: p\n:scheme: http\n:path: /\n:authority: h\n");
-    let found = outcome_of(&extended, Follows::More, ExtendedConnect::Unknown);
+    let found = outcome_of(&extended, MoreFrames::More, ExtendedConnect::Unknown);
     assert_eq!(found, Err(Rejection::Malformed("an unknown pseudo-field")));
 }
 
@@ -237,11 +237,11 @@ fn what_is_not_taken_gets_a_response() {
     let line = section(&format!("{GET}a: {value}{}\n", "b".repeat(80)));
     let unknown = ExtendedConnect::Unknown;
     assert_eq!(
-        outcome_of(&line, Follows::Nothing, unknown),
+        outcome_of(&line, MoreFrames::Nothing, unknown),
         Err(Refusal::new(431, "request head too large").into())
     );
     let line = section(&format!("{GET}a: {value}\n"));
-    assert!(outcome_of(&line, Follows::Nothing, unknown).is_ok());
+    assert!(outcome_of(&line, MoreFrames::Nothing, unknown).is_ok());
     for (lines, status, reason) in [
         (of("GET", &long, "h"), 414, "request target too long"),
         (many, 431, "too many header fields"),
@@ -320,7 +320,7 @@ fn what_is_not_taken_gets_a_response() {
         ),
         (format!("{GET}expect: a\n"), 417, "unknown expectation"),
     ] {
-        let found = outcome(&lines, Follows::More);
+        let found = outcome(&lines, MoreFrames::More);
         assert_eq!(
             found,
             Err(Rejection::Refused(Refusal::new(status, reason))),
@@ -337,7 +337,7 @@ fn as_many_fields_as_are_allowed_are_held() {
         let read = request(
             &section,
             &mut slots,
-            Follows::More,
+            MoreFrames::More,
             ExtendedConnect::Unknown,
             &Limits::DEFAULT,
         );
@@ -353,7 +353,7 @@ fn as_many_fields_as_are_allowed_are_held() {
 
 #[test]
 fn a_response_is_the_head_that_http1_would_have() {
-    use Follows::{More, Nothing};
+    use MoreFrames::{More, Nothing};
     let malformed = |reason| Err(Rejection::Malformed(reason));
     let refused = |reason| Err(Rejection::Refused(Refusal::new(502, reason)));
     let many = format!(":status: 200\n{}", "a: b\n".repeat(101));
@@ -520,7 +520,7 @@ fn equal_lengths_of_a_response_are_one() {
     ] {
         let section = section(lines);
         let mut slots = HeaderSlots::new();
-        let (get, more) = (Method::Get, Follows::More);
+        let (get, more) = (Method::Get, MoreFrames::More);
         let head = response(&section, &mut slots, get, more, &Limits::DEFAULT);
         let head = head.expect("it is a response");
         assert_eq!(head.framing, Framing::Length(5));
@@ -617,7 +617,7 @@ proptest! {
         let lines = format!(":method: {method}\n:scheme: http\n:path: {path}\n:authority: {authority}\n{name}: {value}\n");
         let section = section(&lines);
         let mut slots = HeaderSlots::new();
-        if let Ok(request) = request(&section, &mut slots, Follows::More, ExtendedConnect::Unknown, &Limits::DEFAULT) {
+        if let Ok(request) = request(&section, &mut slots, MoreFrames::More, ExtendedConnect::Unknown, &Limits::DEFAULT) {
             let head = request.head;
             let mut line = format!("{} {} HTTP/1.1\r\nHost: {}\r\n", head.method_text, head.target, authority);
             for header in head.headers {

@@ -10,7 +10,7 @@ use onrush_http::http2::code::Code;
 use onrush_http::http2::{LocalSettings, Role};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf, duplex};
 
-use crate::support::http2::Program;
+use crate::support::http2::EchoPeer;
 
 const REQUESTS: usize = 200;
 
@@ -35,9 +35,9 @@ fn run(work: impl Future<Output = ()>) {
 
 /// Transfers bytes between our end and the pipe until `is_done` or the peer has closed.
 async fn carry(
-    program: &mut Program,
+    program: &mut EchoPeer,
     pipe: &mut DuplexStream,
-    mut is_done: impl FnMut(&mut Program) -> bool,
+    mut is_done: impl FnMut(&mut EchoPeer) -> bool,
 ) {
     let mut pipe = Pin::new(pipe);
     let (mut unsent, mut room) = (Vec::new(), [0; 500]);
@@ -107,7 +107,7 @@ fn our_server_serves_their_client() {
             ..LocalSettings::DEFAULT
         };
         let server = tokio::task::spawn_local(async move {
-            let mut server = Program::new(Role::Server, local);
+            let mut server = EchoPeer::new(Role::Server, local);
             carry(&mut server, &mut ours, |_| false).await;
             server
         });
@@ -184,7 +184,7 @@ fn our_client_is_served_by_their_server() {
             stream_window: 10_000,
             ..LocalSettings::DEFAULT
         };
-        let mut client = Program::new(Role::Client, local);
+        let mut client = EchoPeer::new(Role::Client, local);
         let mut ids = Vec::new();
         carry(&mut client, &mut ours, |client| {
             while ids.len() < REQUESTS
@@ -211,7 +211,7 @@ fn their_client_hears_that_we_go_away() {
     run(async {
         let (theirs, mut ours) = duplex(PIPE);
         let server = tokio::task::spawn_local(async move {
-            let mut server = Program::new(Role::Server, LocalSettings::DEFAULT);
+            let mut server = EchoPeer::new(Role::Server, LocalSettings::DEFAULT);
             let mut said = false;
             carry(&mut server, &mut ours, |server| {
                 if !said && server.exchanges.values().any(|exchange| exchange.is_whole) {

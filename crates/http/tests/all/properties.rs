@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use onrush_http::forwarded::{self, ToldBy};
+use onrush_http::forwarded::{self, ForwardingFields};
 use onrush_http::limits::{PROXY_V1_BYTES_MAX, PROXY_V2_BYTES_MAX};
 use onrush_http::proxy_protocol::{Origin, write_v1, write_v2};
 use onrush_http::{Framing, Header, Limits, Parsed, Version, write};
@@ -26,7 +26,7 @@ proptest! {
     }
 
     #[test]
-    fn scraps_of_http_are_read_as_the_reference_reads_them(scraps in vec(scrap(), 0..24)) {
+    fn scraps_of_http_are_read_as_the_reference_reads_them(scraps in vec(message_fragment(), 0..24)) {
         let input = scraps.concat();
         check::request(input.as_bytes());
         check::response(input.as_bytes());
@@ -150,7 +150,7 @@ proptest! {
             }
             wanted = address.to_canonical();
         }
-        for (name, told_by) in [("Forwarded", ToldBy::Forwarded), ("X-Forwarded-For", ToldBy::XForwarded)] {
+        for (name, told_by) in [("Forwarded", ForwardingFields::Forwarded), ("X-Forwarded-For", ForwardingFields::XForwarded)] {
             let mut lines = vec![Vec::new()];
             for ((address, _, way), cut) in chain.iter().zip(&cut) {
                 lines.last_mut().expect("there is one").push(member(told_by, *address, *way));
@@ -201,18 +201,20 @@ fn ends(origin: &proxy_protocol::Owned) -> [(IpAddr, u16); 2] {
 }
 
 /// Formats an address in one of the ways that proxies use.
-fn member(told_by: ToldBy, address: IpAddr, way: u8) -> String {
+fn member(told_by: ForwardingFields, address: IpAddr, way: u8) -> String {
     let port = if way.is_multiple_of(2) { "" } else { ":56324" };
     let text = match address {
         IpAddr::V4(address) => format!("{address}{port}"),
-        IpAddr::V6(address) if told_by == ToldBy::XForwarded && way == 0 => address.to_string(),
+        IpAddr::V6(address) if told_by == ForwardingFields::XForwarded && way == 0 => {
+            address.to_string()
+        }
         IpAddr::V6(address) => format!("[{address}]{port}"),
     };
     match (told_by, way) {
-        (ToldBy::XForwarded, _) => text,
-        (ToldBy::Forwarded, 0) if address.is_ipv4() => format!("for={text};proto=http"),
-        (ToldBy::Forwarded, 0 | 1) => format!("For=\"{text}\""),
-        (ToldBy::Forwarded, _) => format!("by=_x;ext=\"a,\\\"b;for=c\"; for=\"{text}\""),
+        (ForwardingFields::XForwarded, _) => text,
+        (ForwardingFields::Forwarded, 0) if address.is_ipv4() => format!("for={text};proto=http"),
+        (ForwardingFields::Forwarded, 0 | 1) => format!("For=\"{text}\""),
+        (ForwardingFields::Forwarded, _) => format!("by=_x;ext=\"a,\\\"b;for=c\"; for=\"{text}\""),
     }
 }
 
@@ -319,7 +321,7 @@ fn message() -> impl Strategy<Value = String> {
 }
 
 /// Fragments of messages, valid and invalid.
-fn scrap() -> impl Strategy<Value = &'static str> {
+fn message_fragment() -> impl Strategy<Value = &'static str> {
     prop::sample::select(
         &[
             "GET / HTTP/1.1\r\n",

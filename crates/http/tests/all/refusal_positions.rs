@@ -2,7 +2,7 @@
 
 use onrush_http::body::BodyReader;
 use onrush_http::{
-    Framing, HeaderSlots, Limits, Method, Parsed, Place, Refusal, request, response,
+    Framing, HeaderSlots, Limits, Method, Parsed, Position, Refusal, request, response,
 };
 
 fn of_response(head: &str) -> Refusal {
@@ -125,61 +125,61 @@ fn a_refused_body_is_told_by_its_chunk_or_its_trailer() {
         (
             client(),
             "5\r\nhello\r\n5 \r\n",
-            Place::Chunk(2),
+            Position::Chunk(2),
             "white space at the end of a chunk line",
         ),
         (
             server(),
             "5\r\nhello!\r\n",
-            Place::Chunk(1),
+            Position::Chunk(1),
             "no CRLF after a chunk",
         ),
         (
             server(),
             "5\r\nhello\r\n5\nhello",
-            Place::Chunk(2),
+            Position::Chunk(2),
             "a chunk line ends without CR",
         ),
         (
             server(),
             "x\r\n",
-            Place::Chunk(1),
+            Position::Chunk(1),
             "a chunk line without a size",
         ),
         (
             client(),
             "5;\r\n",
-            Place::Chunk(1),
+            Position::Chunk(1),
             "a chunk extension without a name",
         ),
         (
             client(),
             "5;a=\r\n",
-            Place::Chunk(1),
+            Position::Chunk(1),
             "a chunk extension without a value",
         ),
         (
             client(),
             "5;a=\"\r\n",
-            Place::Chunk(1),
+            Position::Chunk(1),
             "a quoted chunk extension without its end",
         ),
         (
             client(),
             "5;a b\r\n",
-            Place::Chunk(1),
+            Position::Chunk(1),
             "malformed chunk extension",
         ),
         (
             client(),
             "0\r\nX: y\r\nnonsense\r\n",
-            Place::Trailer(2),
+            Position::Trailer(2),
             "malformed trailer",
         ),
         (
             client(),
             "0\r\nHost: y\r\n",
-            Place::Trailer(1),
+            Position::Trailer(1),
             "a field that must not be a trailer",
         ),
     ] {

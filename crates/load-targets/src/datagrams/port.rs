@@ -54,11 +54,11 @@ impl UdpSocketServer {
     ) -> Result<Self, Error> {
         let socket = Datagram::open(core, claim)?;
         // If the kernel refuses, each message is one datagram, and drops are not counted.
-        socket.coalesce();
-        socket.tell_drops();
+        socket.enable_gro();
+        socket.enable_drop_count();
         if claim.address().ip().is_unspecified() {
             // A reply must come from the address that the request was sent to.
-            socket.tell_control()?;
+            socket.enable_control()?;
         }
         Ok(Self {
             claim: Arc::clone(claim),
@@ -89,7 +89,7 @@ impl UdpSocketServer {
 
     /// Stops receiving.
     pub fn end(&self) {
-        self.socket.end();
+        self.socket.stop_receiving();
     }
 
     /// Receives until the core stops or [`UdpSocketServer::end`] is called.

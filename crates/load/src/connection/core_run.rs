@@ -117,7 +117,7 @@ impl CoreRun {
         self.time_before.set(ThreadTime::now());
         self.core.take_busy_max();
         self.core.take_stalled();
-        self.core.take_worked();
+        self.core.take_work_time();
         self.started.set();
     }
 
@@ -146,7 +146,11 @@ impl CoreRun {
         let end = CoreEnd {
             elapsed,
             time: ThreadTime::now().since(self.time_before.get()),
-            worked: self.plan.options.busy_poll.then(|| self.core.take_worked()),
+            worked: self
+                .plan
+                .options
+                .busy_poll
+                .then(|| self.core.take_work_time()),
             busy_max: self.core.take_busy_max(),
             stalled: self.core.take_stalled(),
             unfinished: self.in_flight(),

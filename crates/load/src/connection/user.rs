@@ -14,7 +14,7 @@ use crate::connection::core_run::CoreRun;
 use crate::connection::core_run::journey_recorder::Counted;
 use crate::connection::user::link::Link;
 use crate::connection::work::Work;
-use crate::journey::steps::{Connection, Journeys, Lifetime, Step, Think};
+use crate::journey::steps::{Connection, ConnectionLifetime, Journeys, PauseRange, Step};
 use crate::limits::{BACK_OFF_MAX, BACK_OFF_MIN};
 use crate::pace::target::Target;
 use crate::plan::Plan;
@@ -186,7 +186,7 @@ impl User {
         self.core_run
             .journeys(|record| record.journeys[place].begun += 1);
         let end = self.walk_to_end(&users, place, due).await;
-        if users.journeys.lifetime == Lifetime::PerJourney {
+        if users.journeys.lifetime == ConnectionLifetime::PerJourney {
             self.disconnect();
         }
         let end = match end {
@@ -289,8 +289,8 @@ impl User {
     }
 }
 
-fn pause(think: Think, values: &Values<'_>) -> Duration {
-    let Think { shortest, longest } = think;
+fn pause(think: PauseRange, values: &Values<'_>) -> Duration {
+    let PauseRange { shortest, longest } = think;
     if shortest == longest {
         return shortest;
     }

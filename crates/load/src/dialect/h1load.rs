@@ -14,7 +14,7 @@ use crate::report::snapshot::Snapshot;
 
 /// Format of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Form {
+pub enum LineFormat {
     /// Seconds since the start, and rates in four characters.
     #[default]
     Brief,
@@ -35,9 +35,9 @@ pub struct Overhead {
 
 /// Options of the output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Shown {
+pub struct OutputOptions {
     /// Format of the lines.
-    pub form: Form,
+    pub form: LineFormat,
     /// Whether to print responses by status class.
     pub statuses: bool,
     /// If set, packet headers are added to byte rates.
@@ -48,40 +48,40 @@ pub struct Shown {
 
 /// Formats the lines.
 #[derive(Clone, Debug)]
-pub struct Lines {
-    shown: Shown,
-    before: Before,
+pub struct LineFormatter {
+    options: OutputOptions,
+    before: PreviousLine,
 }
 
 /// Counters at the end of the previous line.
 #[derive(Clone, Copy, Debug, Default)]
-struct Before {
+struct PreviousLine {
     time_s: f64,
     requests: u64,
     bytes: u64,
 }
 
-impl Lines {
+impl LineFormatter {
     /// Creates the state before the first line.
-    pub fn new(shown: Shown) -> Lines {
-        Lines {
-            shown,
-            before: Before::default(),
+    pub fn new(shown: OutputOptions) -> LineFormatter {
+        LineFormatter {
+            options: shown,
+            before: PreviousLine::default(),
         }
     }
 
     /// Returns the header line.
     pub fn header(&self) -> String {
-        let counters = match self.shown.form {
-            Form::Brief | Form::Long => "#     time",
-            Form::Raw => "#_____time",
+        let counters = match self.options.form {
+            LineFormat::Brief | LineFormat::Long => "#     time",
+            LineFormat::Raw => "#_____time",
         };
-        let rates = match self.shown.form {
-            Form::Brief => " cps  rps  bps   ttfb",
-            Form::Long => " cps  rps  Bps  bps   ttfb   ttlb",
-            Form::Raw => "thr cps rps Bps bps ttfb(us) ttlb(us)",
+        let rates = match self.options.form {
+            LineFormat::Brief => " cps  rps  bps   ttfb",
+            LineFormat::Long => " cps  rps  Bps  bps   ttfb   ttlb",
+            LineFormat::Raw => "thr cps rps Bps bps ttfb(us) ttlb(us)",
         };
-        let statuses = match self.shown.statuses {
+        let statuses = match self.options.statuses {
             true => " 1xx 2xx 3xx 4xx 5xx",
             false => "",
         };
@@ -98,10 +98,10 @@ impl Lines {
     ///
     /// Times start when the request is sent: h1load has no intended start.
     fn line(&mut self, second: &Second, unix_s: u64) -> String {
-        let Shown { form, statuses, .. } = self.shown;
+        let OutputOptions { form, statuses, .. } = self.options;
         let time = match form {
-            Form::Brief => second.time_s.round() as u64,
-            Form::Long | Form::Raw => unix_s,
+            LineFormat::Brief => second.time_s.round() as u64,
+            LineFormat::Long | LineFormat::Raw => unix_s,
         };
         let mut line = format!(
             "{time:>10} {:>5} {:>8} {:>8} {:>14} {:>6} ",
@@ -111,25 +111,25 @@ impl Lines {
             second.bytes,
             second.errors,
         );
-        if form == Form::Raw {
+        if form == LineFormat::Raw {
             let _ = write!(line, "{:>3} ", self.throttle(second.time_s));
         }
         let bytes_per_s = second.bytes_per_s + self.overhead_per_s(second);
         let rates = [second.connections_per_s, second.rps].into_iter();
-        let bytes = (form != Form::Brief).then_some(bytes_per_s);
+        let bytes = (form != LineFormat::Brief).then_some(bytes_per_s);
         for rate in rates.chain(bytes).chain([bytes_per_s * 8.0]) {
             let _ = match form {
-                Form::Brief | Form::Long => write!(line, "{} ", brief(rate)),
-                Form::Raw => write!(line, "{rate:.1} "),
+                LineFormat::Brief | LineFormat::Long => write!(line, "{} ", format_rate(rate)),
+                LineFormat::Raw => write!(line, "{rate:.1} "),
             };
         }
         let written = |us: Option<f64>| Some((us? - second.send_lag_us?).max(0.0));
-        let last_byte = (form != Form::Brief).then_some(second.last_byte_us);
+        let last_byte = (form != LineFormat::Brief).then_some(second.last_byte_us);
         for us in [second.first_byte_us].into_iter().chain(last_byte) {
             let _ = match (form, written(us)) {
-                (Form::Brief | Form::Long, us) => write!(line, "{} ", BriefTime(us)),
-                (Form::Raw, Some(us)) => write!(line, "{us:.1} "),
-                (Form::Raw, None) => write!(line, "- "),
+                (LineFormat::Brief | LineFormat::Long, us) => write!(line, "{} ", BriefTime(us)),
+                (LineFormat::Raw, Some(us)) => write!(line, "{us:.1} "),
+                (LineFormat::Raw, None) => write!(line, "- "),
             };
         }
         if statuses {
@@ -137,7 +137,7 @@ impl Lines {
                 let _ = write!(line, "{count:>3} ");
             }
         }
-        self.before = Before {
+        self.before = PreviousLine {
             time_s: second.time_s,
             requests: second.requests,
             bytes: second.bytes,
@@ -148,7 +148,7 @@ impl Lines {
     /// Percentage of the full load admitted at `time_s`, rounded down, for a ramp of
     /// [`Start::Stairs`](crate::pace::Start::Stairs).
     fn throttle(&self, time_s: f64) -> u64 {
-        let stairs = time_s / self.shown.soft_start.as_secs_f64() * 10.0;
+        let stairs = time_s / self.options.soft_start.as_secs_f64() * 10.0;
         // Infinite without a ramp; NaN at time 0.
         if stairs >= 10.0 || stairs.is_nan() {
             return 100;
@@ -159,7 +159,7 @@ impl Lines {
 
     /// Counts at least one packet per request.
     fn overhead_per_s(&self, second: &Second) -> f64 {
-        let Some(Overhead { extra, payload }) = self.shown.overhead else {
+        let Some(Overhead { extra, payload }) = self.options.overhead else {
             return 0.0;
         };
         let bytes = second.bytes.saturating_sub(self.before.bytes);
@@ -175,7 +175,7 @@ impl Lines {
 }
 
 /// Formats a rate in four characters. Below 1, h1load uses suffixes from thousandths on: `500m`, not `0.50`.
-fn brief(mut value: f64) -> String {
+fn format_rate(mut value: f64) -> String {
     if value <= 0.0 || value >= 1.0 || !value.is_finite() {
         return Brief(value).to_string();
     }
@@ -239,11 +239,11 @@ pub fn percentiles(report: &Report) -> String {
         let _ = writeln!(
             table,
             "{:<7} {:<6} {:<7.0} {first_count:>9} {:>8} {last_count:>9} {:>8}",
-            general(share * 100.0),
-            general(100.0 * (1.0 - share)),
+            format_g(share * 100.0),
+            format_g(100.0 * (1.0 - share)),
             1.0 / (1.0 - share),
-            general(first_ms),
-            general(last_ms),
+            format_g(first_ms),
+            format_g(last_ms),
         );
     }
     table
@@ -264,7 +264,7 @@ fn time_at(times: &Histogram, share: f64) -> (u64, f64) {
 
 /// Formats a number as C's `%g`: six significant digits without trailing zeros, with an exponent below 1e-4 and from
 /// 1e6 on.
-fn general(value: f64) -> String {
+fn format_g(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
     }

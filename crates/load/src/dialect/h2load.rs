@@ -9,7 +9,7 @@ use crate::report::Report;
 
 /// Parameters of the output.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Text {
+pub struct SummaryFormatter {
     /// Threads requested.
     pub threads: u64,
     /// Connections requested.
@@ -29,7 +29,7 @@ pub enum End {
     Time(Duration, Duration),
 }
 
-impl Text {
+impl SummaryFormatter {
     /// Returns the lines printed before the run.
     pub fn head(&self) -> String {
         let mut text = "starting benchmark...\n".to_owned();
@@ -148,8 +148,8 @@ mod tests {
     use super::*;
     use onrush_measure::second::Tally;
 
-    fn text(end: End) -> Text {
-        Text {
+    fn text(end: End) -> SummaryFormatter {
+        SummaryFormatter {
             threads: 2,
             clients: 3,
             end,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_begins_as_h2load_does() {
+    fn head_matches_h2load() {
         assert_eq!(
             text(End::Requests(5)).head(),
             "starting benchmark...\n\
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_has_its_lines() {
+    fn summary_matches_h2load() {
         let mut run = Report {
             requests: 4,
             duration_s: 0.0064,

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn gets_alone_are_told_as_mcblaster_does() {
+    fn gets_match_mcblaster() {
         let mut run = Report {
             requests: 4,
             duration_s: 2.0,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn gets_and_sets_have_a_block_each_and_what_is_lost_stands_under_the_first() {
+    fn lost_requests_count_under_first_type() {
         let row = |name: &str, us: &[u64], unexpected| {
             let record = KindRecord {
                 responses: us.len() as u64,

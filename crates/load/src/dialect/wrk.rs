@@ -34,7 +34,7 @@ pub enum Tool {
 
 /// Parameters of the output.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Shown {
+pub struct OutputOptions {
     /// Imitated tool.
     pub tool: Tool,
     /// URL as given on the command line.
@@ -55,8 +55,8 @@ pub struct Shown {
 
 /// Formats the output.
 #[derive(Clone, Debug)]
-pub struct Text {
-    shown: Shown,
+pub struct SummaryFormatter {
+    shown: OutputOptions,
     /// Mean time in microseconds and number of responses of each thread during wrk2's calibration.
     calibration: Vec<(f64, u64)>,
     is_calibrating: bool,
@@ -65,11 +65,11 @@ pub struct Text {
     time_before_s: f64,
 }
 
-impl Text {
+impl SummaryFormatter {
     /// Creates the state before the first second.
-    pub fn new(shown: Shown) -> Text {
+    pub fn new(shown: OutputOptions) -> SummaryFormatter {
         let is_calibrating = shown.tool == Tool::Wrk2 && shown.duration > CALIBRATION;
-        Text {
+        SummaryFormatter {
             calibration: Vec::new(),
             is_calibrating,
             rates: Samples::default(),
@@ -80,7 +80,7 @@ impl Text {
 
     /// Returns the lines printed before the run.
     pub fn head(&self) -> String {
-        let Shown {
+        let OutputOptions {
             url,
             duration,
             threads,
@@ -95,11 +95,11 @@ impl Text {
 
     /// Records a second. Returns lines to print at the end of wrk2's calibration only.
     pub fn second(&mut self, moment: &Snapshot<'_>) -> Option<String> {
-        self.passed(moment.second.time_s, moment.cores)
+        self.record_second(moment.second.time_s, moment.cores)
     }
 
     /// Records the second of `cores` that ended `time_s` after the start.
-    fn passed(&mut self, time_s: f64, cores: &[Second]) -> Option<String> {
+    fn record_second(&mut self, time_s: f64, cores: &[Second]) -> Option<String> {
         let interval_s = time_s - std::mem::replace(&mut self.time_before_s, time_s);
         if self.is_calibrating {
             return self.calibrate(time_s, cores);

@@ -22,7 +22,7 @@ pub(crate) enum Severity {
     /// The journey ends.
     Required,
     /// The failure is counted and the journey continues.
-    Counted,
+    Optional,
 }
 
 /// Tested part of the response, and its condition.
@@ -48,19 +48,19 @@ pub(crate) enum Condition {
 
 impl Test {
     /// Whether the test needs the body.
-    pub(crate) fn is_of_body(&self) -> bool {
+    pub(crate) fn needs_body(&self) -> bool {
         match self {
             Test::Json(..) | Test::Body(_) => true,
             Test::Status(_) | Test::Header(..) => false,
         }
     }
 
-    pub(crate) fn is_of_status(&self) -> bool {
+    pub(crate) fn tests_status(&self) -> bool {
         matches!(self, Test::Status(_))
     }
 
     /// Whether `response` passes the test.
-    pub(crate) fn holds(&self, response: &Response) -> bool {
+    pub(crate) fn passes(&self, response: &Response) -> bool {
         match self {
             Test::Status(statuses) => {
                 let is_one = |of: &Statuses| (of.from..=of.to).contains(&response.status);
@@ -130,7 +130,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_check_looks_at_what_it_names() {
+    fn checks_test_their_part() {
         let body = br#"{"count": 3, "list": ["a"], "name": "shop", "none": null}"#;
         let response = Response::of(201, &[("Content-Type", "application/json")], body);
         let statuses = |texts: &[&str]| {
@@ -166,7 +166,7 @@ mod tests {
             (Test::Body(contains("\"list\"")), true),
             (Test::Body(matches("^shop")), false),
         ] {
-            assert_eq!(test.holds(&response), expected, "{test:?}");
+            assert_eq!(test.passes(&response), expected, "{test:?}");
         }
     }
 }

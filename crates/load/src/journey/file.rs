@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use onrush_measure::amount;
 
-use super::steps::{Connection, Journey, Journeys, Lifetime, Step, Think};
-use super::take::{Take, Used, Value};
+use super::extract::{Extraction, Value, ValueUse};
+use super::steps::{Connection, ConnectionLifetime, Journey, Journeys, PauseRange, Step};
 use crate::limits::{BODY_BYTES_MAX, STEPS_MAX, THINK_MAX};
 use crate::pace::target::Target;
 use crate::requests::header::check_header;
 use crate::requests::template::names;
 use crate::requests::{Body, Expect, Request, lines, resolve_url};
-use table::{FileTable, StepTable, named, texts};
+use table::{FileTable, StepTable, checked_name, strings};
 
 /// Result of parsing a journeys file.
 #[derive(Debug)]
-pub struct Found {
+pub struct ParsedJourneys {
     /// The parsed journeys.
     pub journeys: Journeys,
     /// Requests of the steps, in the order of [`Journeys`].
@@ -31,7 +31,7 @@ pub struct Found {
 ///
 /// # Errors
 /// A message with the file, and the line or the step.
-pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Found, String> {
+pub fn parse(text: &str, path: &Path, target: &Target) -> Result<ParsedJourneys, String> {
     let shown = path.display();
     let file: FileTable = toml::from_str(text).map_err(|error| {
         let before = &text[..error.span().map_or(0, |span| span.start.min(text.len()))];
@@ -49,7 +49,7 @@ pub fn parse(text: &str, path: &Path, target: &Target) -> Result<Found, String> 
     let journeys = reader
         .journeys(file)
         .map_err(|why| format!("{shown}: {why}"))?;
-    Ok(Found {
+    Ok(ParsedJourneys {
         journeys,
         requests: reader.requests,
         files: reader.files,
@@ -67,8 +67,8 @@ struct Reader<'f> {
 impl Reader<'_> {
     fn journeys(&mut self, file: FileTable) -> Result<Journeys, String> {
         let lifetime = match file.connection.as_deref() {
-            None | Some("kept") => Lifetime::Kept,
-            Some("per journey") => Lifetime::PerJourney,
+            None | Some("kept") => ConnectionLifetime::Kept,
+            Some("per journey") => ConnectionLifetime::PerJourney,
             Some(other) => {
                 return Err(format!(
                     "connection is {other:?}: expected \"kept\" or \"per journey\""
@@ -85,7 +85,7 @@ impl Reader<'_> {
         let mut sum = 0;
         let (mut journeys, mut weights) = (Vec::<Journey>::new(), Vec::new());
         for table in file.journey {
-            let name = named(table.name, "a journey")?;
+            let name = checked_name(table.name, "a journey")?;
             if journeys.iter().any(|journey| journey.name == name) {
                 return Err(format!(
                     "two journeys have the name {name:?}: give each its own name"
@@ -126,18 +126,18 @@ impl Reader<'_> {
     ) -> Result<Box<[Step]>, String> {
         let mut steps: Vec<Step> = Vec::new();
         for table in tables {
-            let name = named(table.name.clone(), &format!("a step of {whose}"))?;
+            let name = checked_name(table.name.clone(), &format!("a step of {whose}"))?;
             let is_first = steps.is_empty();
             let taken = before.iter().chain(&steps);
             let taken: Vec<usize> = taken
-                .flat_map(|step| step.takes.iter().map(|take| take.value))
+                .flat_map(|step| step.extractions.iter().map(|take| take.value))
                 .collect();
             let step = match steps.iter().any(|step| step.name == name) {
                 true => Err("another step has the same name".to_owned()),
                 false => self.step(name.clone(), table, &taken),
             };
             let step = step.map_err(|why| format!("{whose}, step {name:?}: {why}"))?;
-            if is_first && step.think != Think::default() {
+            if is_first && step.think != PauseRange::default() {
                 return Err(format!(
                     "{whose}, step {name:?}: the first step cannot have think, since it starts when its user starts: use think in later steps, and -T for pauses between journeys"
                 ));
@@ -165,22 +165,22 @@ impl Reader<'_> {
         let mut takes = Vec::new();
         for (name, take) in &table.take {
             let source = table::source(take).map_err(|why| format!("take.{name}: {why}"))?;
-            takes.push(Take {
+            takes.push(Extraction {
                 value: self.value(name)?,
                 source,
                 default: take.default.clone(),
             });
         }
         let request = self.request(table)?;
-        self.note_uses(&request, taken)?;
+        self.record_uses(&request, taken)?;
         self.requests.push(request);
         Ok(Step {
             name,
-            recipe: self.requests.len() - 1,
+            request: self.requests.len() - 1,
             think: think.unwrap_or_default(),
             connection,
             redirects,
-            takes: takes.into(),
+            extractions: takes.into(),
             checks,
         })
     }
@@ -197,14 +197,14 @@ impl Reader<'_> {
         }
         self.values.push(Value {
             name: name.to_owned(),
-            used: Used::InBody,
+            used: ValueUse::InBody,
         });
         Ok(self.values.len() - 1)
     }
 
     /// Records whether `request` sends values in its head, which limits them, and refuses values that no earlier step
     /// extracts.
-    fn note_uses(&mut self, request: &Request, taken: &[usize]) -> Result<(), String> {
+    fn record_uses(&mut self, request: &Request, taken: &[usize]) -> Result<(), String> {
         let fields = request.headers.iter().map(|(_, value)| value.as_str());
         let head = fields.chain([request.path.as_str()]).flat_map(names);
         let body = match &request.body {
@@ -212,14 +212,14 @@ impl Reader<'_> {
             Body::None | Body::Bytes(_) => "",
         };
         let uses = head
-            .map(|name| (name, Used::InHead))
-            .chain(names(body).map(|name| (name, Used::InBody)));
+            .map(|name| (name, ValueUse::InHead))
+            .chain(names(body).map(|name| (name, ValueUse::InBody)));
         for (name, used) in uses {
             let found = self.values.iter().position(|value| value.name == name);
             let is_general = name.is_empty() || name == "counter" || name.contains(':');
             match found {
                 Some(number) if taken.contains(&number) => {
-                    if used == Used::InHead {
+                    if used == ValueUse::InHead {
                         self.values[number].used = used;
                     }
                 }
@@ -257,7 +257,7 @@ impl Reader<'_> {
                     "header {name:?}: users send the cookies that they received: leave it out"
                 ));
             }
-            for value in texts(value).map_err(|why| format!("header {name:?} {why}"))? {
+            for value in strings(value).map_err(|why| format!("header {name:?} {why}"))? {
                 check_header(name, &value)?;
                 headers.push((name.clone(), value));
             }
@@ -276,7 +276,7 @@ impl Reader<'_> {
 }
 
 /// Parses a pause such as `200ms` or `1s-3s`.
-fn think(text: &str) -> Result<Think, String> {
+fn think(text: &str) -> Result<PauseRange, String> {
     let (shortest, longest) = match text.split_once('-') {
         Some((shortest, longest)) => (amount::duration(shortest), amount::duration(longest)),
         None => (amount::duration(text), amount::duration(text)),
@@ -289,7 +289,7 @@ fn think(text: &str) -> Result<Think, String> {
             THINK_MAX.as_secs() / 60
         )
     })?;
-    Ok(Think { shortest, longest })
+    Ok(PauseRange { shortest, longest })
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::requests::cookies::CookieJar;
 
 /// A serialized request.
 #[derive(Clone, Debug)]
-pub(crate) struct Written {
+pub(crate) struct SerializedRequest {
     pub(crate) method: Method,
     /// Head, followed by the body if it was copied.
     pub(crate) text: Vec<u8>,
@@ -25,7 +25,7 @@ pub(crate) fn is_redirect(response: &Response) -> bool {
     matches!(response.status, 301 | 302 | 303 | 307 | 308)
 }
 
-impl Written {
+impl SerializedRequest {
     /// Returns the request that follows the redirect `response`, with the cookies of `jar`. `None` if `response` has no
     /// valid `Location`, or one on another server than `target`.
     pub(crate) fn follow(
@@ -33,7 +33,7 @@ impl Written {
         response: &Response,
         target: &Target,
         jar: &CookieJar,
-    ) -> Option<Written> {
+    ) -> Option<SerializedRequest> {
         let location = std::str::from_utf8(response.fields("location").next()?).ok()?;
         let head_bytes = memmem::find(&self.text, b"\r\n\r\n")? + 4;
         let (head, body) = self.text.split_at(head_bytes);
@@ -71,7 +71,7 @@ impl Written {
             text.extend_from_slice(body);
             body_apart.clone_from(&self.body);
         }
-        Some(Written {
+        Some(SerializedRequest {
             method: Method::of(method),
             text,
             body: body_apart,
@@ -101,15 +101,15 @@ fn resolve(location: &str, path: &str, host: &str, target: &Target) -> Option<(S
     }
     let (directory, _) = path.split('?').next()?.rsplit_once('/')?;
     match location.as_bytes()[0] {
-        b'/' => here(without_dots(location)),
+        b'/' => here(remove_dot_segments(location)),
         b'?' => here(format!("{}{location}", path.split('?').next()?)),
         _ if location.split(['/', '?']).next()?.contains(':') => None,
-        _ => here(without_dots(&format!("{directory}/{location}"))),
+        _ => here(remove_dot_segments(&format!("{directory}/{location}"))),
     }
 }
 
 /// Removes `.` and `..` segments from a path with optional query (RFC 3986 section 5.2.4).
-fn without_dots(path: &str) -> String {
+fn remove_dot_segments(path: &str) -> String {
     let (path, query) = match path.split_once('?') {
         Some((path, query)) => (path, Some(query)),
         None => (path, None),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_taken_from_where_the_request_was() {
+    fn location_is_resolved_against_request() {
         let of = |location: &str| {
             let (host, path) = resolve(location, "/x/y?z", "shop", &target())?;
             Some(format!("{host} {path}"))
@@ -168,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_place_is_a_path_of_this_server_or_none(
+        fn any_location_resolves_to_valid_path(
             location in "[/.:?#a-z \u{e9}-]{0,24}|\\PC{0,24}",
             path in "/[a-z/?.]{0,20}",
         ) {
@@ -180,8 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_a_form_is_a_get_without_it_unless_its_method_stays() {
-        let written = Written {
+    fn redirected_post_becomes_get_except_307_308() {
+        let written = SerializedRequest {
             method: Method::Post,
             text: b"POST /login HTTP/1.1\r\nHost: a:81\r\nAccept: x\r\nContent-Type: f\r\nCookie: a=1\r\nContent-Length: 2\r\n\r\nhi".to_vec(),
             body: None,

@@ -15,9 +15,9 @@ use crate::requests::cookies::Cookie;
 
 /// Whether the step inspects the body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wants {
+pub(crate) enum InspectedParts {
     Body,
-    HeadAlone,
+    HeadOnly,
 }
 
 /// A complete response.
@@ -93,7 +93,7 @@ impl Response {
 
 /// Result of parsing received bytes.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum ParseStep {
     /// The head is incomplete.
     ExpectHead,
     /// The body is incomplete.
@@ -105,19 +105,19 @@ pub(crate) enum Step {
 
 /// State of one response while it arrives.
 #[derive(Debug)]
-pub(crate) struct Incoming {
+pub(crate) struct ResponseParser {
     method: Method,
-    wants: Wants,
+    wants: InspectedParts,
     held: HeldHead,
     response: Response,
     /// `None` before the final head.
     body: Option<BodyReader>,
 }
 
-impl Incoming {
+impl ResponseParser {
     /// Expects the response to a request with this method.
-    pub(crate) fn new(method: Method, wants: Wants) -> Incoming {
-        Incoming {
+    pub(crate) fn new(method: Method, wants: InspectedParts) -> ResponseParser {
+        ResponseParser {
             method,
             wants,
             held: HeldHead::default(),
@@ -128,26 +128,26 @@ impl Incoming {
 
     /// Parses `input` and returns the number of bytes consumed, and the result. The caller passes the remaining bytes
     /// again, followed by those received since.
-    pub(crate) fn step(&mut self, input: &[u8]) -> (usize, Step) {
+    pub(crate) fn step(&mut self, input: &[u8]) -> (usize, ParseStep) {
         let mut at = 0;
         let step = self.advance(input, &mut at);
-        (at, step.unwrap_or_else(Step::Refused))
+        (at, step.unwrap_or_else(ParseStep::Refused))
     }
 
-    fn advance(&mut self, input: &[u8], at: &mut usize) -> Result<Step, &'static str> {
+    fn advance(&mut self, input: &[u8], at: &mut usize) -> Result<ParseStep, &'static str> {
         while self.body.is_none() {
             if !self.head(input, at)? {
-                return Ok(Step::ExpectHead);
+                return Ok(ParseStep::ExpectHead);
             }
         }
-        let Incoming {
+        let ResponseParser {
             wants,
             response,
             body: Some(body),
             ..
         } = self
         else {
-            return Ok(Step::ExpectHead);
+            return Ok(ParseStep::ExpectHead);
         };
         while *at < input.len() && !body.is_complete() {
             let step = body.advance(&input[*at..], &RESPONSE_LIMITS);
@@ -155,14 +155,14 @@ impl Incoming {
             if step.consumed == 0 {
                 break;
             }
-            if *wants == Wants::Body {
-                response.keep(&input[*at..][step.payload]);
+            if *wants == InspectedParts::Body {
+                response.append_body(&input[*at..][step.payload]);
             }
             *at += step.consumed;
         }
         match body.is_complete() {
-            true => Ok(Step::Done(std::mem::take(response))),
-            false => Ok(Step::ExpectBody),
+            true => Ok(ParseStep::Done(std::mem::take(response))),
+            false => Ok(ParseStep::ExpectBody),
         }
     }
 
@@ -172,7 +172,7 @@ impl Incoming {
         if input[*at..].is_empty() {
             return Ok(false);
         }
-        let Incoming { method, held, .. } = self;
+        let ResponseParser { method, held, .. } = self;
         let found = held.read(&input[*at..], |input| {
             match parse(input, *method, |head| (Head::of(head), head.bytes)) {
                 Parsed::Complete(head) => Ok(Some(head)),
@@ -231,7 +231,7 @@ impl Head {
 }
 
 impl Response {
-    fn keep(&mut self, payload: &[u8]) {
+    fn append_body(&mut self, payload: &[u8]) {
         self.body_bytes += payload.len() as u64;
         let room = BODY_KEPT_MAX - self.body.len();
         self.body
@@ -273,18 +273,18 @@ mod tests {
     fn read(bytes: &[u8], method: Method) -> Response {
         let mut last = None;
         for cut in 0..=bytes.len() {
-            let mut incoming = Incoming::new(method, Wants::Body);
+            let mut incoming = ResponseParser::new(method, InspectedParts::Body);
             let mut input = bytes[..cut].to_vec();
             let (consumed, step) = incoming.step(&input);
             input.drain(..consumed);
             input.extend_from_slice(&bytes[cut..]);
             let response = match step {
-                Step::Done(response) => response,
-                Step::ExpectHead | Step::ExpectBody => match incoming.step(&input).1 {
-                    Step::Done(response) => response,
+                ParseStep::Done(response) => response,
+                ParseStep::ExpectHead | ParseStep::ExpectBody => match incoming.step(&input).1 {
+                    ParseStep::Done(response) => response,
                     other => panic!("cut at {cut}: {other:?}"),
                 },
-                Step::Refused(reason) => panic!("cut at {cut}: {reason}"),
+                ParseStep::Refused(reason) => panic!("cut at {cut}: {reason}"),
             };
             let seen = (response.status, response.body.clone(), response.keep_alive);
             if let Some(last) = last.replace(seen.clone()) {
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_in_chunks_is_kept_without_their_lines() {
+    fn chunked_body_is_decoded() {
         let bytes = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\
             Set-Cookie: a=1\r\nset-cookie: b=2; Path=/\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
         let response = read(bytes, Method::Get);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_to_head_has_no_body() {
+    fn head_response_has_no_body() {
         let response = read(
             b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
             Method::Head,
@@ -317,20 +317,20 @@ mod tests {
     }
 
     #[test]
-    fn a_body_without_a_length_ends_with_its_connection() {
-        let mut incoming = Incoming::new(Method::Get, Wants::Body);
+    fn body_without_length_ends_at_close() {
+        let mut incoming = ResponseParser::new(Method::Get, InspectedParts::Body);
         let (_, step) = incoming.step(b"HTTP/1.1 200 OK\r\n\r\nabc");
-        assert!(matches!(step, Step::ExpectBody), "{step:?}");
+        assert!(matches!(step, ParseStep::ExpectBody), "{step:?}");
         let response = incoming.end().unwrap();
         assert_eq!((response.body(), response.keep_alive), (&b"abc"[..], false));
-        let mut cut = Incoming::new(Method::Get, Wants::Body);
+        let mut cut = ResponseParser::new(Method::Get, InspectedParts::Body);
         cut.step(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc");
         assert!(cut.end().is_none());
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_a_response_or_none_wherever_they_are_cut(
+        fn any_bytes_parse_without_panic(
             rest in proptest::collection::vec(any::<u8>(), 0..200),
             framing in "(Content-Length: [0-9]{1,3}|Transfer-Encoding: chunked|Content-Encoding: gzip)",
             cut in 0usize..200,
@@ -338,16 +338,16 @@ mod tests {
             let head = format!("HTTP/1.1 200 OK\r\n{framing}\r\n\r\n");
             let bytes = [head.as_bytes(), &rest].concat();
             let cut = cut.min(bytes.len());
-            let mut incoming = Incoming::new(Method::Get, Wants::Body);
+            let mut incoming = ResponseParser::new(Method::Get, InspectedParts::Body);
             let (consumed, step) = incoming.step(&bytes[..cut]);
             prop_assert!(consumed <= cut);
-            if let Step::ExpectHead | Step::ExpectBody = step {
+            if let ParseStep::ExpectHead | ParseStep::ExpectBody = step {
                 let (more, step) = incoming.step(&bytes[consumed..]);
                 prop_assert!(consumed + more <= bytes.len());
                 let ended = match step {
-                    Step::Done(response) => Some(response),
-                    Step::ExpectHead | Step::ExpectBody => incoming.end(),
-                    Step::Refused(_) => None,
+                    ParseStep::Done(response) => Some(response),
+                    ParseStep::ExpectHead | ParseStep::ExpectBody => incoming.end(),
+                    ParseStep::Refused(_) => None,
                 };
                 if let Some(mut response) = ended {
                     let _ = response.decode();
@@ -380,18 +380,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_is_kept_is_refused_before_and_behind_its_coding() {
+    fn long_body_is_refused_before_and_after_decoding() {
         let long = vec![b'a'; BODY_KEPT_MAX + 1];
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         gzip.write_all(&long).unwrap();
         let small = gzip.finish().unwrap();
         assert!(small.len() < BODY_KEPT_MAX);
         assert_eq!(coded("gzip", &small), Err(Failure::BodyTooLong));
-        let mut incoming = Incoming::new(Method::Get, Wants::Body);
+        let mut incoming = ResponseParser::new(Method::Get, InspectedParts::Body);
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", long.len());
         incoming.step(head.as_bytes());
         let (bytes, step) = incoming.step(&long);
-        let Step::Done(mut response) = step else {
+        let ParseStep::Done(mut response) = step else {
             panic!("{step:?}");
         };
         assert_eq!((bytes, response.body.len()), (long.len(), BODY_KEPT_MAX));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::check::Check;
-use super::take::{Take, Value};
+use super::extract::{Extraction, Value};
 use crate::requests::mix::choose;
 
 /// Journeys of the users, and their setup.
@@ -14,7 +14,7 @@ pub struct Journeys {
     /// Journeys that a user then makes: repeatedly in a closed loop, one per arrival in an open loop.
     pub(crate) journeys: Box<[Journey]>,
     /// How long a user keeps its connection.
-    pub(crate) lifetime: Lifetime,
+    pub(crate) lifetime: ConnectionLifetime,
     /// Values that steps extract.
     pub(crate) values: Box<[Value]>,
     /// Cumulative weights of the journeys.
@@ -33,20 +33,20 @@ pub(crate) struct Journey {
 pub(crate) struct Step {
     pub(crate) name: String,
     /// Index of the request in the mix.
-    pub(crate) recipe: usize,
+    pub(crate) request: usize,
     /// Pause before the request.
-    pub(crate) think: Think,
+    pub(crate) think: PauseRange,
     /// Connection of the request.
     pub(crate) connection: Connection,
     /// Maximum of redirects to follow.
     pub(crate) redirects: u8,
-    pub(crate) takes: Box<[Take]>,
+    pub(crate) extractions: Box<[Extraction]>,
     pub(crate) checks: Box<[Check]>,
 }
 
 /// Range of a random pause.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Think {
+pub(crate) struct PauseRange {
     pub(crate) shortest: Duration,
     pub(crate) longest: Duration,
 }
@@ -62,7 +62,7 @@ pub(crate) enum Connection {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Lifetime {
+pub(crate) enum ConnectionLifetime {
     /// Across journeys.
     #[default]
     Kept,
@@ -77,7 +77,7 @@ impl Journeys {
     }
 
     /// Names of the values that steps extract, for [`RequestOptions::taken`](crate::requests::RequestOptions::taken).
-    pub fn taken(&self) -> Vec<String> {
+    pub fn value_names(&self) -> Vec<String> {
         self.values.iter().map(|value| value.name.clone()).collect()
     }
 

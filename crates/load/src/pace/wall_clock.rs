@@ -5,7 +5,7 @@ use std::fmt;
 use std::fs;
 use std::time::Duration;
 
-use onrush_engine::clock::{self, Discipline};
+use onrush_engine::clock::{self, ClockAccuracy};
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::BorrowedFormatItem;
@@ -147,11 +147,11 @@ impl ClockRow {
             started_at: began.map(|began| began.to_string()),
             start_asked: asked.map(|asked| asked.to_string()),
             id: id.ok().map(|id| id.trim().to_owned()),
-            ..clock::discipline().map_or(ClockRow::default(), ClockRow::of)
+            ..clock::clock_accuracy().map_or(ClockRow::default(), ClockRow::of)
         }
     }
 
-    fn of(discipline: Discipline) -> ClockRow {
+    fn of(discipline: ClockAccuracy) -> ClockRow {
         let us = |time: Duration| Some(time.as_secs_f64() * 1e6);
         ClockRow {
             synchronized: Some(discipline.is_synchronized),

@@ -6,7 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::thread;
 
-use onrush_engine::{Departed, Errno, FRAME_BYTES_MAX, LiveFrames, NumberedFrame, XdpError, clock};
+use onrush_engine::{
+    Errno, FRAME_BYTES_MAX, LiveFrames, NumberedFrame, SendOutcome, XdpError, clock,
+};
 use onrush_packet::frame::{ETHERNET_BYTES, Endpoints, Frame, head_bytes};
 use onrush_packet::header::{Flow, HEADER_BYTES, Header, Kind};
 use onrush_packet::report::report_request;
@@ -38,7 +40,7 @@ impl Frames {
         }
     }
 
-    pub(super) fn send(&self, count: u64) -> Departed {
+    pub(super) fn send(&self, count: u64) -> SendOutcome {
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         self.live.borrow_mut().send(self.at, count)
     }
@@ -55,7 +57,7 @@ pub(super) fn prepare(
     run: u32,
 ) -> Result<Vec<[u8; 6]>, Error> {
     // Checked first, before waiting for neighbours.
-    LiveFrames::may_be_made().map_err(xdp_error)?;
+    LiveFrames::check_permission().map_err(xdp_error)?;
     let size = options.sizes.largest();
     let mut neighbours = Vec::new();
     let mut probes = Vec::new();

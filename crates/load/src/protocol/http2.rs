@@ -112,7 +112,7 @@ impl Codec {
         let method = self.mix.recipes()[place].method;
         let repeated = &mut heads[place % heads.len()];
         let mut put = |head: &[u8], body: Option<&[u8]>, out: &mut Vec<u8>| {
-            let head = (head, Sensitivity::Usual);
+            let head = (head, Sensitivity::Unmarked);
             let from = (self.scheme, self.path_indexing);
             let stream = connection.open(end_of(body), content(method), out, |encoder, out| {
                 repeated.put(head, from, encoder, out);

@@ -1,6 +1,6 @@
 //! Requests without a response. Their times are right-censored: longer than the wait when it ended. Pure.
 
-use onrush_measure::blocks::Effective;
+use onrush_measure::blocks::EffectiveSampleSize;
 use onrush_measure::histogram::Histogram;
 use onrush_measure::percentile;
 
@@ -114,7 +114,7 @@ impl<'a> Censored<'a> {
         &self,
         percentile: f64,
         confidence: f64,
-        effective: Option<Effective>,
+        effective: Option<EffectiveSampleSize>,
     ) -> Option<Bounds> {
         let (low, high) = match effective {
             None => percentile::interval_ranks(self.count(), percentile, confidence)?,

@@ -1,6 +1,6 @@
 //! Certainty of percentiles, from the variation between blocks of time. Pure.
 
-use onrush_measure::blocks::{self, Block, Effective};
+use onrush_measure::blocks::{self, Block, EffectiveSampleSize};
 use onrush_measure::histogram::Histogram;
 use onrush_measure::{percentile, units};
 use serde::{Deserialize, Serialize};
@@ -74,8 +74,8 @@ pub struct EffectiveRow {
     pub degrees: u32,
 }
 
-impl From<Effective> for EffectiveRow {
-    fn from(effective: Effective) -> EffectiveRow {
+impl From<EffectiveSampleSize> for EffectiveRow {
+    fn from(effective: EffectiveSampleSize) -> EffectiveRow {
         EffectiveRow {
             count: effective.count,
             degrees: effective.degrees,
@@ -83,9 +83,9 @@ impl From<Effective> for EffectiveRow {
     }
 }
 
-impl From<EffectiveRow> for Effective {
-    fn from(row: EffectiveRow) -> Effective {
-        Effective {
+impl From<EffectiveRow> for EffectiveSampleSize {
+    fn from(row: EffectiveRow) -> EffectiveSampleSize {
+        EffectiveSampleSize {
             count: row.count,
             degrees: row.degrees,
         }
@@ -111,7 +111,7 @@ impl Latency {
     ) -> Latency {
         self.by_effective(censored, |percentile| {
             let name = units::percentile(percentile);
-            let all: Option<Vec<Effective>> =
+            let all: Option<Vec<EffectiveSampleSize>> =
                 parts.clone().map(|part| part.effective(&name)).collect();
             all?.into_iter().min_by(|a, b| a.count.total_cmp(&b.count))
         })
@@ -120,7 +120,7 @@ impl Latency {
     fn by_effective(
         mut self,
         censored: &Censored<'_>,
-        effective_at: impl Fn(f64) -> Option<Effective>,
+        effective_at: impl Fn(f64) -> Option<EffectiveSampleSize>,
     ) -> Latency {
         self.intervals.clear();
         if self.percentiles.is_empty() {
@@ -139,7 +139,7 @@ impl Latency {
     }
 
     /// Number of independent responses with the same certainty of `percentile`, such as `99.9`; `None` if unknown.
-    pub(crate) fn effective(&self, percentile: &str) -> Option<Effective> {
+    pub(crate) fn effective(&self, percentile: &str) -> Option<EffectiveSampleSize> {
         let mut all = self.effective.iter();
         let found = all.find(|(of, _)| of == percentile);
         found.map(|(_, row)| (*row).into())

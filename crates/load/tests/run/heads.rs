@@ -55,7 +55,7 @@ url = "/"
 take.value = { header = "X-Taken" }
 "#;
     let found = journey::parse(text, Path::new("users.toml"), &options.target).unwrap();
-    options.requests.taken = found.journeys.taken();
+    options.requests.taken = found.journeys.value_names();
     options.requests.requests = found.requests;
     options.journeys = Some(Arc::new(found.journeys));
     options

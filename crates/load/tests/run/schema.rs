@@ -110,7 +110,7 @@ take.none = { header = "X-None" }
     let mut users = options(&server(), 50);
     users.connections = 5;
     let found = journey::parse(text, Path::new("users.toml"), &users.target).unwrap();
-    users.requests.taken = found.journeys.taken();
+    users.requests.taken = found.journeys.value_names();
     users.requests.requests = found.requests;
     users.journeys = Some(Arc::new(found.journeys));
     let json = checked(&run(users));

@@ -160,6 +160,6 @@ proptest! {
                 furthest = furthest.max(by_pairs(&logs[..at], &logs[at..end]));
             }
         }
-        prop_assert!((split.apart - furthest).abs() < 1e-9, "{} {furthest}", split.apart);
+        prop_assert!((split.distance - furthest).abs() < 1e-9, "{} {furthest}", split.distance);
     }
 }

@@ -75,10 +75,10 @@ async fn accept_tls(
         && worker.is_ending()
     {
         // The handshake has not started, and will not.
-        worker.identities.forget(stream.place());
+        worker.identities.forget(stream.slot_index());
         return;
     }
-    let slot = stream.place();
+    let slot = stream.slot_index();
     // Read now: after a failed handshake the address is not available any more.
     let peer = client.peer_by(|| stream.peer());
     let accepted = Transport::accept(stream, received, &acceptor, deadline).await;
@@ -153,14 +153,14 @@ async fn start_with_proxy_header(
         service
             .worker
             .identities
-            .set_proxy_client(stream.place(), client);
+            .set_proxy_client(stream.slot_index(), client);
     }
     let client = Client::new(scheme, origin);
     let Some(acceptor) = place.acceptor.clone() else {
         let transport = Transport::plain(stream);
         return spawn_connection(transport, rest, client, (&place, service), counted);
     };
-    stream.core().works_as(HANDSHAKE);
+    stream.core().set_work(HANDSHAKE);
     stream.change_note(|note| note::with_state(note, ConnectionState::Handshake));
     let connection = (stream, rest, counted);
     accept_tls(connection, acceptor, client, (place, service)).await;

@@ -210,7 +210,7 @@ impl<'a> Reply<'a> {
         match &mut self.to {
             ReplyWriter::Http1(to) => to.raw(b"HTTP/1.1 100 Continue\r\n\r\n"),
             ReplyWriter::Http2(to) => {
-                to.interim((100, Sensitivity::Usual), |_| {});
+                to.interim((100, Sensitivity::Unmarked), |_| {});
                 Ok(())
             }
         }

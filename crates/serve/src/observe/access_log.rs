@@ -20,7 +20,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_config::plan::{self, LogField, LogFormat, LogPiece, LogSelect};
+use onrush_config::plan::{self, LogField, LogFilter, LogFormat, LogPiece};
 use onrush_engine::Core;
 use onrush_engine::random::Random;
 
@@ -92,7 +92,7 @@ impl AccessLog {
         self.lines.end();
         match self.writer.wait(patience) {
             WaitOutcome::Ended => self.lines.lost(),
-            WaitOutcome::InVain => self.lines.lost() + self.lines.left(),
+            WaitOutcome::TimedOut => self.lines.lost() + self.lines.left(),
         }
     }
 }
@@ -175,7 +175,7 @@ impl CoreLog {
     }
 
     fn selects(&self, ended: EndedRequest<'_>) -> bool {
-        let LogSelect {
+        let LogFilter {
             errors,
             slower_than,
             sample,

@@ -3,13 +3,13 @@
 use std::cell::Cell;
 use std::ops::AddAssign;
 
-use onrush_tls::{Failure, HandshakeError, Info, Version};
+use onrush_tls::{HandshakeError, HandshakeFailure, Info, Version};
 
 #[derive(Debug, Default)]
 pub(crate) struct Handshakes {
     /// By version and whether the session was resumed, in the order of [`HandshakesView::complete`].
     complete: [Cell<u64>; 4],
-    failed: [Cell<u64>; Failure::ALL.len()],
+    failed: [Cell<u64>; HandshakeFailure::ALL.len()],
 }
 
 impl Handshakes {
@@ -41,7 +41,7 @@ pub struct HandshakesView {
     /// TLS 1.2 full and resumed, TLS 1.3 full and resumed.
     pub complete: [u64; 4],
     /// Failed handshakes, in the order of [`Failure::ALL`].
-    pub failed: [u64; Failure::ALL.len()],
+    pub failed: [u64; HandshakeFailure::ALL.len()],
 }
 
 impl AddAssign for HandshakesView {

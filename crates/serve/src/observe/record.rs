@@ -16,7 +16,7 @@ pub enum FailureClass {
     /// The server closed the connection without a response.
     Reset,
     /// The server sent an invalid response, or a response that cannot be forwarded.
-    Garbage,
+    InvalidResponse,
     /// The response ended early.
     Cut,
     /// The client caused it.
@@ -33,7 +33,7 @@ impl FailureClass {
         FailureClass::Connect,
         FailureClass::Timeout,
         FailureClass::Reset,
-        FailureClass::Garbage,
+        FailureClass::InvalidResponse,
         FailureClass::Cut,
         FailureClass::Client,
         FailureClass::ClientShare,
@@ -47,7 +47,7 @@ impl FailureClass {
             FailureClass::Connect => "connect",
             FailureClass::Timeout => "timeout",
             FailureClass::Reset => "reset",
-            FailureClass::Garbage => "bad answer",
+            FailureClass::InvalidResponse => "bad answer",
             FailureClass::Cut => "cut off",
             FailureClass::Client => "client",
             FailureClass::ClientShare => "client share",

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use onrush_config::plan::{Host, PathMatch, Route, Scheme, ValueMatch, When};
+use onrush_config::plan::{Host, PathMatch, Route, RouteMatch, Scheme, ValueMatch};
 
 /// Maximum length; longer names are cut.
 const NAME_MAX: usize = 120;
@@ -24,7 +24,7 @@ pub(crate) fn route_names(routes: &[Route]) -> Vec<String> {
     routes.iter().map(named).collect()
 }
 
-fn name(when: &When) -> String {
+fn name(when: &RouteMatch) -> String {
     let methods = match when.methods.is_empty() {
         true => String::new(),
         false => format!("{} ", when.methods.join(",")),
@@ -52,7 +52,7 @@ fn name(when: &When) -> String {
 }
 
 /// Names of the conditions on headers, query, networks and negations, with a hash of their values.
-fn further(when: &When) -> String {
+fn further(when: &RouteMatch) -> String {
     let kinds = [
         ("header", names(&when.headers)),
         ("query", names(&when.query)),

@@ -22,7 +22,7 @@ use std::num::{NonZeroU64, NonZeroU128};
 use std::sync::Arc;
 use std::time::Duration;
 
-use onrush_config::plan::{self, Parents, RouteTracing, Sample};
+use onrush_config::plan::{self, ParentTrust, RouteTracing, SamplingRatio};
 use onrush_engine::clock::unix_time;
 use onrush_engine::random::Random;
 use onrush_engine::{Core, Instant};
@@ -145,16 +145,16 @@ impl CoreTracing {
         let sample = match asked.route.map(|route| self.routes[route]) {
             Some(RouteTracing::Off) => return None,
             Some(RouteTracing::Sample(sample)) => sample,
-            Some(RouteTracing::AsAll) | None => self.tracing.sink.plan.sample,
+            Some(RouteTracing::Inherit) | None => self.tracing.sink.plan.sample,
         };
         let parent = match self.tracing.sink.plan.parents {
-            Parents::None => None,
-            Parents::All => TraceParent::of(head.headers),
-            Parents::Trusted => TraceParent::of(head.headers).filter(|_| (asked.is_trusted)()),
+            ParentTrust::None => None,
+            ParentTrust::All => TraceParent::of(head.headers),
+            ParentTrust::Trusted => TraceParent::of(head.headers).filter(|_| (asked.is_trusted)()),
         };
         // The IDs would not be used.
         if parent.is_none()
-            && sample == Sample::NONE
+            && sample == SamplingRatio::NONE
             && asked.forwards == Forwards::Nowhere
             && !self.are_logged
         {
@@ -199,7 +199,7 @@ impl CoreTracing {
     }
 
     /// Starts a new trace.
-    fn root(&self, sample: Sample) -> TraceParent {
+    fn root(&self, sample: SamplingRatio) -> TraceParent {
         let (high, low) = (self.ids.bits() ^ self.tracing.salt, self.ids.bits());
         let trace = u128::from(high) << 64 | u128::from(low);
         TraceParent {

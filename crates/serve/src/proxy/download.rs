@@ -151,7 +151,7 @@ impl<'a> Download<'a> {
             let nothing_yet = self.server_input.is_empty();
             match self.receive().await? {
                 Ok(0) if nothing_yet => return Err(Failure::Closed),
-                Ok(0) => return Err(Failure::EndedWithin),
+                Ok(0) => return Err(Failure::EndedInHead),
                 Ok(_) => self
                     .attempt
                     .progress

@@ -5,7 +5,7 @@ use std::fmt;
 use onrush_engine::{Error, Kind};
 use onrush_http::http2::code::Code;
 use onrush_http::http2::message::Rejection;
-use onrush_http::{Place, Refusal};
+use onrush_http::{Position, Refusal};
 use onrush_tls::Transport;
 
 use super::unavailable::Unavailable;
@@ -23,7 +23,7 @@ pub(crate) enum Failure {
     /// The server ended the connection before any byte of the response.
     Closed,
     /// The server ended the connection within the head of the response.
-    EndedWithin,
+    EndedInHead,
     /// The server reset the stream before any byte of the response (RFC 9113 5.4.2).
     StreamReset(Code),
     /// The server has not processed the request (RFC 9113 8.7), for this reason.
@@ -52,14 +52,14 @@ pub(crate) enum Failure {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageFault {
     what: &'static str,
-    place: Place,
+    place: Position,
 }
 
 impl From<&'static str> for MessageFault {
     fn from(what: &'static str) -> Self {
         Self {
             what,
-            place: Place::Unknown,
+            place: Position::Unknown,
         }
     }
 }
@@ -92,7 +92,7 @@ impl Failure {
     /// Whether the server may never have seen the request, because it closed an idle connection at the same time.
     pub(crate) fn is_stale_connection(&self) -> bool {
         match self {
-            Failure::Closed | Failure::EndedWithin => true,
+            Failure::Closed | Failure::EndedInHead => true,
             Failure::NoResponse(error) => error.is_reset() || error.kind == Kind::Truncated,
             Failure::Unavailable(_)
             | Failure::Connect(_)
@@ -115,7 +115,7 @@ impl Failure {
         match self {
             Failure::Connect(error) | Failure::NoResponse(error) => error.kind == Kind::TimedOut,
             Failure::Closed
-            | Failure::EndedWithin
+            | Failure::EndedInHead
             | Failure::StreamReset(_)
             | Failure::Unavailable(_)
             | Failure::Unprocessed(_)
@@ -149,7 +149,7 @@ impl Failure {
             Failure::Connect(_)
             | Failure::NoResponse(_)
             | Failure::Closed
-            | Failure::EndedWithin
+            | Failure::EndedInHead
             | Failure::StreamReset(_)
             | Failure::Unprocessed(_)
             | Failure::BadResponse(_)
@@ -174,7 +174,7 @@ impl Failure {
             | Failure::Connect(_)
             | Failure::NoResponse(_)
             | Failure::Closed
-            | Failure::EndedWithin
+            | Failure::EndedInHead
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
@@ -232,14 +232,14 @@ impl Failure {
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => FailureClass::Timeout,
             Failure::NoResponse(_)
             | Failure::Closed
-            | Failure::EndedWithin
+            | Failure::EndedInHead
             | Failure::StreamReset(_)
             | Failure::Unprocessed(_) => FailureClass::Reset,
             Failure::NoWebSocket
             | Failure::BadResponse(_)
             | Failure::Status(_)
             | Failure::Intercepted(_)
-            | Failure::RefusedField => FailureClass::Garbage,
+            | Failure::RefusedField => FailureClass::InvalidResponse,
             Failure::Cut(_) | Failure::TruncatedByReset(_) => FailureClass::Cut,
             Failure::BadRequest(_) | Failure::Client(_) => FailureClass::Client,
         }
@@ -271,7 +271,7 @@ impl Failure {
             Failure::NoResponse(error) if error.kind == Kind::TimedOut => {
                 "the server did not respond in time"
             }
-            Failure::NoResponse(_) | Failure::Closed | Failure::EndedWithin => {
+            Failure::NoResponse(_) | Failure::Closed | Failure::EndedInHead => {
                 "the server closed the connection"
             }
             Failure::StreamReset(_) => "the server ended the stream",
@@ -311,7 +311,7 @@ impl fmt::Display for Failure {
                 "sent a response with a field that upstream_headers refuses",
             ),
             Failure::Closed => f.write_str("closed the connection without a response"),
-            Failure::EndedWithin => f.write_str("closed the connection within its response"),
+            Failure::EndedInHead => f.write_str("closed the connection within its response"),
             Failure::StreamReset(code) => {
                 write!(f, "reset the stream before its response ({code})")
             }

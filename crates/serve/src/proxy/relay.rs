@@ -108,7 +108,7 @@ impl Relay {
 
     /// Records bytes of the body that were spliced.
     pub(crate) fn count_spliced(&mut self, count: u64) {
-        self.body.pass_unseen(count);
+        self.body.count_forwarded(count);
         self.ended |= self.body.is_complete();
     }
 

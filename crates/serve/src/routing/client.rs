@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use onrush_config::plan;
 use onrush_http::Header;
-use onrush_http::forwarded::{self, Scheme, ToldBy};
+use onrush_http::forwarded::{self, ForwardingFields, Scheme};
 use onrush_tls::Transport;
 
 /// The client of a connection. Small, because every idle connection has one.
@@ -79,7 +79,7 @@ impl Client {
 #[derive(Debug)]
 pub(crate) struct TrustedProxies {
     networks: plan::Networks,
-    forwarding_field: ToldBy,
+    forwarding_field: ForwardingFields,
 }
 
 impl TrustedProxies {
@@ -88,8 +88,8 @@ impl TrustedProxies {
             networks: plan.trust.clone(),
             // These proxies may pass on the other kind of fields unchecked.
             forwarding_field: match plan.read {
-                plan::ForwardingFields::XForwarded => ToldBy::XForwarded,
-                plan::ForwardingFields::Forwarded => ToldBy::Forwarded,
+                plan::ForwardingFields::XForwarded => ForwardingFields::XForwarded,
+                plan::ForwardingFields::Forwarded => ForwardingFields::Forwarded,
             },
         }
     }

@@ -5,7 +5,7 @@ mod index;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use onrush_config::plan::{self, ValueMatch, When};
+use onrush_config::plan::{self, RouteMatch, ValueMatch};
 use onrush_http::forwarded::Scheme;
 use onrush_http::request::RequestHead;
 use onrush_http::{Header, query};
@@ -18,7 +18,7 @@ pub(crate) use index::RouteIndex;
 /// The conditions and the target of a route.
 #[derive(Debug)]
 pub(crate) struct Route<T> {
-    pub(crate) when: When,
+    pub(crate) when: RouteMatch,
     pub(crate) target: T,
 }
 
@@ -138,7 +138,7 @@ impl<T> Routes<T> {
 /// The first condition that is not met.
 #[inline]
 fn unmet(
-    when: &When,
+    when: &RouteMatch,
     head: &RequestHead<'_, '_>,
     (host, path, asks): (&[u8], &[u8], ConditionKinds),
     coming: &impl RouteContext,
@@ -153,7 +153,7 @@ fn unmet(
 }
 
 #[inline]
-fn unmet_of_place(when: &When, host: &[u8], path: &[u8]) -> Option<UnmetCondition> {
+fn unmet_of_place(when: &RouteMatch, host: &[u8], path: &[u8]) -> Option<UnmetCondition> {
     if !when.hosts.is_empty() && !when.hosts.iter().any(|known| known.matches(host)) {
         return Some(UnmetCondition::Host);
     }
@@ -162,14 +162,14 @@ fn unmet_of_place(when: &When, host: &[u8], path: &[u8]) -> Option<UnmetConditio
 
 /// The less frequent conditions.
 fn unmet_beyond(
-    when: &When,
+    when: &RouteMatch,
     head: &RequestHead<'_, '_>,
     (host, path): (&[u8], &[u8]),
     coming: &dyn RouteContext,
 ) -> Option<UnmetCondition> {
     let unmet = unmet_of_rest(when, head, coming);
     unmet.or_else(|| {
-        let holds = |not: &When| {
+        let holds = |not: &RouteMatch| {
             unmet_of_place(not, host, path).is_none() && unmet_of_rest(not, head, coming).is_none()
         };
         let mut not = when.not.iter().zip(0..);
@@ -179,7 +179,7 @@ fn unmet_beyond(
 }
 
 fn unmet_of_rest(
-    when: &When,
+    when: &RouteMatch,
     head: &RequestHead<'_, '_>,
     coming: &dyn RouteContext,
 ) -> Option<UnmetCondition> {
@@ -279,15 +279,15 @@ mod tests {
         }
     }
 
-    fn when(hosts: &[&str], path: PathMatch) -> When {
+    fn when(hosts: &[&str], path: PathMatch) -> RouteMatch {
         let host = |name: &&str| match name.strip_prefix('*') {
-            Some(suffix) => Host::Below(suffix.to_owned()),
+            Some(suffix) => Host::Subdomains(suffix.to_owned()),
             None => Host::Exact((*name).to_owned()),
         };
-        When {
+        RouteMatch {
             hosts: hosts.iter().map(host).collect(),
             path,
-            ..When::default()
+            ..RouteMatch::default()
         }
     }
 
@@ -299,7 +299,7 @@ mod tests {
         PathMatch::Exact(path.to_owned())
     }
 
-    fn routes(conditions: Vec<When>) -> Routes<()> {
+    fn routes(conditions: Vec<RouteMatch>) -> Routes<()> {
         let index = Arc::new(RouteIndex::new(conditions.iter()));
         let route = |when| Route { when, target: () };
         Routes::new(conditions.into_iter().map(route).collect(), &index)
@@ -384,19 +384,19 @@ mod tests {
 
     #[test]
     fn not_conditions_match_as_a_whole() {
-        let not = |conditions: Vec<When>| When {
+        let not = |conditions: Vec<RouteMatch>| RouteMatch {
             not: conditions,
             ..when(&[], prefix("/"))
         };
-        let get = |when: When| When {
+        let get = |when: RouteMatch| RouteMatch {
             methods: vec!["GET".to_owned()],
             ..when
         };
         let private = || when(&["in.example"], prefix("/private/"));
         let headers = vec![("x-a".to_owned(), ValueMatch::Present)];
-        let header = When {
+        let header = RouteMatch {
             headers,
-            ..When::default()
+            ..RouteMatch::default()
         };
         for (not, request, matches) in [
             (
@@ -446,7 +446,7 @@ mod tests {
         let equals = |value: &str| ValueMatch::Exact(value.to_owned());
         let one = |name: &str, wanted| vec![(name.to_owned(), wanted)];
         let network = |bits| Network::new([192, 0, 2, 0].into(), bits).expect("a prefix of it");
-        let with = |change: &dyn Fn(&mut When)| {
+        let with = |change: &dyn Fn(&mut RouteMatch)| {
             let mut when = when(&[], PathMatch::Any);
             change(&mut when);
             routes(vec![when])
@@ -503,7 +503,7 @@ mod tests {
 
     /// Reference implementation without the index: the first route whose conditions hold.
     fn chosen_slowly(routes: &Routes<()>, host: &str, path: &str) -> Option<usize> {
-        let fits = |when: &When| {
+        let fits = |when: &RouteMatch| {
             (when.hosts.is_empty()
                 || when
                     .hosts

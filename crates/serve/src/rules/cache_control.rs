@@ -1,6 +1,6 @@
 //! `Cache-Control` of a route's responses, by status and media type (RFC 9111).
 
-use onrush_config::plan::{CacheRule, OfServer};
+use onrush_config::plan::{CacheRule, ServerCacheControl};
 use onrush_http::{Header, header_is};
 
 use crate::rules::compress::matches_media_type;
@@ -14,7 +14,7 @@ struct Rule {
     statuses: Vec<(u16, u16)>,
     types: Option<Vec<String>>,
     line: Vec<u8>,
-    of_server: OfServer,
+    of_server: ServerCacheControl,
 }
 
 /// The relevant fields of a response so far.
@@ -30,7 +30,7 @@ pub(crate) struct CacheControlValue<'a> {
     /// The line to add; may be empty.
     pub(crate) line: &'a [u8],
     /// Whether existing fields stay or are replaced.
-    pub(crate) of_server: OfServer,
+    pub(crate) of_server: ServerCacheControl,
 }
 
 /// Media type of a response.
@@ -93,7 +93,7 @@ impl CacheControl {
             statuses: rule.statuses.clone(),
             types: rule.types.clone(),
             line: format!("Cache-Control: {}\r\n", rule.value).into_bytes(),
-            of_server: rule.of_server,
+            of_server: rule.server_field,
         };
         (!rules.is_empty()).then(|| Self(rules.iter().map(rule).collect()))
     }
@@ -128,12 +128,12 @@ impl CacheControl {
         let found = rules.find(|rule| rule.types.is_none() || rule.may_be_of(&content));
         let nothing = CacheControlValue {
             line: b"",
-            of_server: OfServer::Stays,
+            of_server: ServerCacheControl::Keep,
         };
         let Some(rule) = found else {
             return nothing;
         };
-        if said.is_of_caches && rule.of_server == OfServer::Stays {
+        if said.is_of_caches && rule.of_server == ServerCacheControl::Keep {
             return nothing;
         }
         CacheControlValue {
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     /// Statuses, types, value, and what happens to the server's fields.
-    type Written<'a> = (&'a [(u16, u16)], &'a [&'a str], &'a str, OfServer);
+    type Written<'a> = (&'a [(u16, u16)], &'a [&'a str], &'a str, ServerCacheControl);
 
     fn rules(written: &[Written<'_>]) -> CacheControl {
         let rule = |(statuses, types, value, of_server): &Written<'_>| CacheRule {
@@ -187,7 +187,7 @@ mod tests {
             types: (!types.is_empty())
                 .then(|| types.iter().map(|known| (*known).to_owned()).collect()),
             value: (*value).to_owned(),
-            of_server: *of_server,
+            server_field: *of_server,
         };
         let rules: Vec<_> = written.iter().map(rule).collect();
         CacheControl::new(&rules).expect("there are some")
@@ -199,7 +199,10 @@ mod tests {
         let saying = rules.value_for(status, None, CacheFields::of_head(head.as_bytes()));
         let line = String::from_utf8_lossy(saying.line);
         let value = line.trim_end().trim_start_matches("Cache-Control: ");
-        (value.to_owned(), saying.of_server == OfServer::Replaced)
+        (
+            value.to_owned(),
+            saying.of_server == ServerCacheControl::Replace,
+        )
     }
 
     const OK: &[(u16, u16)] = &[(200, 299)];
@@ -207,10 +210,20 @@ mod tests {
     #[test]
     fn first_matching_rule_applies() {
         let rules = rules(&[
-            (&[(404, 404), (410, 410)], &[], "no-store", OfServer::Stays),
-            (OK, &["text/html"], "no-cache", OfServer::Stays),
-            (OK, &["image/*", "font/*"], "max-age=9", OfServer::Stays),
-            (OK, &[], "max-age=1", OfServer::Stays),
+            (
+                &[(404, 404), (410, 410)],
+                &[],
+                "no-store",
+                ServerCacheControl::Keep,
+            ),
+            (OK, &["text/html"], "no-cache", ServerCacheControl::Keep),
+            (
+                OK,
+                &["image/*", "font/*"],
+                "max-age=9",
+                ServerCacheControl::Keep,
+            ),
+            (OK, &[], "max-age=1", ServerCacheControl::Keep),
         ]);
         for (status, lines, expected) in [
             (404, "Content-Type: image/png\r\n", "no-store"),
@@ -244,8 +257,8 @@ mod tests {
     #[test]
     fn partial_and_304_use_full_response_rule() {
         let typed = rules(&[
-            (OK, &["text/html"], "no-cache", OfServer::Stays),
-            (OK, &[], "max-age=1", OfServer::Stays),
+            (OK, &["text/html"], "no-cache", ServerCacheControl::Keep),
+            (OK, &[], "max-age=1", ServerCacheControl::Keep),
         ]);
         let parts = "Content-Type: multipart/byteranges; boundary=x\r\n";
         assert_eq!(saying(&typed, 304, "ETag: \"x\"\r\n").0, "");
@@ -266,16 +279,16 @@ mod tests {
             CacheFields::of_head(parts.as_bytes()),
         );
         assert_eq!(of_parts.line, b"Cache-Control: max-age=1\r\n");
-        let any = rules(&[(OK, &[], "max-age=1", OfServer::Stays)]);
+        let any = rules(&[(OK, &[], "max-age=1", ServerCacheControl::Keep)]);
         assert_eq!(saying(&any, 304, "").0, "max-age=1");
     }
 
     #[test]
     fn existing_fields_stay_or_are_replaced() {
-        let stays = rules(&[(OK, &[], "max-age=1", OfServer::Stays)]);
+        let stays = rules(&[(OK, &[], "max-age=1", ServerCacheControl::Keep)]);
         let replaced = rules(&[
-            (OK, &["text/html"], "no-cache", OfServer::Replaced),
-            (OK, &[], "max-age=1", OfServer::Replaced),
+            (OK, &["text/html"], "no-cache", ServerCacheControl::Replace),
+            (OK, &[], "max-age=1", ServerCacheControl::Replace),
         ]);
         for said in [
             "CACHE-CONTROL: private\r\n",

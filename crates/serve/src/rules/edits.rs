@@ -1,7 +1,7 @@
 //! Edits of header fields: remove, set, add. Prepared once, applied to heads as they are written.
 
 use onrush_config::plan::{FieldEdits, Piece, Template, Variable};
-use onrush_http::hop::is_alike;
+use onrush_http::hop::equals_ignoring_punctuation;
 use onrush_http::write::HeadWriter;
 
 use crate::routing::variables::VariableValues;
@@ -72,7 +72,7 @@ impl FieldNames {
     pub(crate) fn contain(&self, name: &str) -> bool {
         self.lengths & length_bit(name) != 0
             && self.names.iter().any(|known| match self.spelling {
-                NameComparison::Loose => is_alike(name, known),
+                NameComparison::Loose => equals_ignoring_punctuation(name, known),
                 NameComparison::Exact => name.eq_ignore_ascii_case(known),
             })
     }

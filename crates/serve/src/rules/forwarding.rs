@@ -56,7 +56,7 @@ const ADDED_FIELDS: [&str; 7] = [
 
 impl ForwardingRules {
     pub(crate) fn new(route: &plan::Route, forwarded: &plan::Forwarded) -> Self {
-        let spelling = match route.edits.keeps_underscores {
+        let spelling = match route.edits.allow_underscores {
             true => NameComparison::Exact,
             false => NameComparison::Loose,
         };

@@ -1,6 +1,6 @@
 //! Edits of a route's response heads.
 
-use onrush_config::plan::{OfServer, ResponsesEdited, Route};
+use onrush_config::plan::{ResponseFilter, Route, ServerCacheControl};
 use onrush_http::Header;
 use onrush_http::write::HeadWriter;
 
@@ -14,7 +14,7 @@ use crate::rules::location::Location;
 #[derive(Debug)]
 pub(crate) struct ResponseEdits {
     edits: Edits,
-    on: ResponsesEdited,
+    on: ResponseFilter,
     /// Fields of servers that are hidden in responses of every status, independently of `on`.
     hidden: FieldNames,
     /// A server's response with one of these fields is refused.
@@ -112,8 +112,8 @@ impl ResponseEdits {
     #[inline]
     pub(crate) fn applies_to(&self, status: u16) -> bool {
         match &self.on {
-            ResponsesEdited::OfRoute | ResponsesEdited::Always => true,
-            ResponsesEdited::Statuses(ranges) => ranges
+            ResponseFilter::RouteOnly | ResponseFilter::Always => true,
+            ResponseFilter::Statuses(ranges) => ranges
                 .iter()
                 .any(|(first, last)| (*first..=*last).contains(&status)),
         }
@@ -205,8 +205,8 @@ impl<'a> AppliedEdits<'a> {
     /// The edits of a generated error response.
     pub(crate) fn for_errors(self) -> Option<AppliedEdits<'a>> {
         let scope = match &self.edits.on {
-            ResponsesEdited::OfRoute => Scope::Caches,
-            ResponsesEdited::Always | ResponsesEdited::Statuses(_) => self.scope,
+            ResponseFilter::RouteOnly => Scope::Caches,
+            ResponseFilter::Always | ResponseFilter::Statuses(_) => self.scope,
         };
         let is_idle = scope == Scope::Caches && self.edits.cache_control.is_none();
         (!is_idle).then_some(AppliedEdits { scope, ..self })
@@ -279,7 +279,7 @@ impl<'a> AppliedEdits<'a> {
     #[inline]
     pub(crate) fn drops(&self, name: &str) -> bool {
         let replaced = match &self.caches {
-            CacheControlState::Known(saying) if saying.of_server == OfServer::Replaced => {
+            CacheControlState::Known(saying) if saying.of_server == ServerCacheControl::Replace => {
                 is_cache_field(name)
             }
             CacheControlState::Known(_)

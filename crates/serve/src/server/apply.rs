@@ -26,7 +26,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use onrush_config::Plan;
-use onrush_config::plan::Listen;
+use onrush_config::plan::Listener;
 use onrush_engine::{Address, Core, Promise, Reply};
 
 use super::Server;
@@ -224,7 +224,7 @@ impl Server {
     /// Claims the addresses of a configuration, reusing present claims.
     fn holds_of(
         &self,
-        listen: &[Listen],
+        listen: &[Listener],
         accepting: Option<&Distribution>,
     ) -> Result<Vec<ListenerClaims>, StartError> {
         let there = self.resources.plan.listen.iter().zip(&self.holds);
@@ -233,7 +233,7 @@ impl Server {
             accepting,
             cpus: &self.cpus,
         };
-        let hold_of = |listen: &Listen| {
+        let hold_of = |listen: &Listener| {
             // Use each present claim once: every port 0 stands for another port.
             let mut present = there.iter_mut();
             let same = present
@@ -248,7 +248,7 @@ impl Server {
     fn tell(&mut self, step: impl Fn() -> Step) -> Result<(), ApplyError> {
         let (report, reports) = mpsc::channel();
         for promise in self.orders.drain(..) {
-            promise.keep(Order {
+            promise.fulfil(Order {
                 step: step(),
                 report: report.clone(),
             });

@@ -38,7 +38,7 @@ pub struct DeniedPaths {
 /// The directories that a server with this plan uses.
 pub fn used(plan: &Plan) -> UsedPaths {
     let mut used = UsedPaths::default();
-    for file in tls_files(plan).chain(plan.files_read()) {
+    for file in tls_files(plan).chain(plan.startup_files()) {
         used.reads(file);
     }
     for route in &plan.routes {

@@ -145,7 +145,7 @@ impl Explainer {
         // A head that exceeds one buffer exceeds the limit.
         buffer.put_some(&question.bytes);
         input.give(buffer);
-        let mut side = Http1::new(Transport::plain(Stream::alone(core)), input);
+        let mut side = Http1::new(Transport::plain(Stream::without_peer(core)), input);
         let mut slots = HeaderSlots::new();
         match side.next_request(&mut slots, &self.site.settings.request_limits) {
             Parsed::Complete(request) => self.explain_request(question, request),

@@ -1,7 +1,7 @@
 //! Handing listening sockets to a replacing process. Until it takes over, either process may accept queued connections,
 //! so none is refused or lost.
 
-use onrush_config::plan::Listen;
+use onrush_config::plan::Listener;
 use onrush_engine::{Address, Claim, ClaimSockets, Io};
 
 use crate::site::accept::{Distribution, DistributionMethod};
@@ -61,7 +61,7 @@ impl InheritedAddresses {
     }
 
     /// Claims the address of `listen` if the other process has one with the same configured address.
-    pub(super) fn claim(&mut self, listen: &Listen) -> Option<Claim> {
+    pub(super) fn claim(&mut self, listen: &Listener) -> Option<Claim> {
         if !listen.protocol.transport().has_tcp() {
             return None;
         }

@@ -44,7 +44,7 @@ impl Inspector {
     /// # Errors
     /// If the core does not accept the query.
     pub fn view(&self, core: usize, view: Promise<CoreView>) -> Result<(), NotPosted> {
-        self.ask(core, move |service| view.keep(CoreView::of(service)))
+        self.ask(core, move |service| view.fulfil(CoreView::of(service)))
     }
 
     /// Requests the time profile of a core.
@@ -53,7 +53,7 @@ impl Inspector {
     /// If the core does not accept the query.
     pub fn profile(&self, core: usize, profile: Promise<ProfileView>) -> Result<(), NotPosted> {
         self.ask(core, move |service| {
-            profile.keep(ProfileView::of(&service.worker.core));
+            profile.fulfil(ProfileView::of(&service.worker.core));
         })
     }
 
@@ -69,7 +69,7 @@ impl Inspector {
     ) -> Result<(), NotPosted> {
         self.ask(core, move |service| {
             let core = &service.worker.core;
-            requests.keep(service.worker.live.views(core.id(), asked));
+            requests.fulfil(service.worker.live.views(core.id(), asked));
         })
     }
 
@@ -106,7 +106,7 @@ impl Inspector {
     ) -> Result<(), NotPosted> {
         // All cores share this state.
         self.ask(0, move |service| {
-            promise.keep(change_server(service, (&group, &server), change));
+            promise.fulfil(change_server(service, (&group, &server), change));
         })
     }
 

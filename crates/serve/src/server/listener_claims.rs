@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use onrush_engine::{Address, Claim, DatagramClaim, Keeper};
+use onrush_engine::{Address, Claim, DatagramClaim, SocketOwner};
 
 /// Claims of a listener; at least one is present.
 #[derive(Clone)]
@@ -47,5 +47,5 @@ pub(super) fn streams_weak(holds: &[ListenerClaims]) -> impl Iterator<Item = Wea
 
 /// Stream claims whose sockets belong to a service manager.
 pub(super) fn managed(holds: &[ListenerClaims]) -> impl Iterator<Item = &Arc<Claim>> {
-    streams(holds).filter(|claim| claim.keeper() == Keeper::Manager)
+    streams(holds).filter(|claim| claim.keeper() == SocketOwner::Manager)
 }

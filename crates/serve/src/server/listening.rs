@@ -180,8 +180,8 @@ async fn accept_until_ended(listening: &ActiveListener, service: &Rc<Service>) {
 async fn accept_last(listening: &ActiveListener, service: &Rc<Service>) {
     let patience = match listening.listener.refuse_handshakes() {
         Handshakes::None => return,
-        Handshakes::Near => STOP_CHECK_INTERVAL,
-        Handshakes::Far => STOP_HANDSHAKES,
+        Handshakes::Local => STOP_CHECK_INTERVAL,
+        Handshakes::Remote => STOP_HANDSHAKES,
     };
     let core = &service.worker.core;
     let patience = patience.min(service.worker.drain.get() / 4);

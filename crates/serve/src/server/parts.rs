@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use onrush_config::Plan;
-use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, Listen, Protocol};
+use onrush_config::plan::{Address as PlanAddress, Io as PlanIo, Listener, Protocol};
 use onrush_engine::{Address, Claim, DatagramClaim, Error, Io};
 
 use super::listener_claims::ListenerClaims;
@@ -81,7 +81,7 @@ impl ClaimOptions<'_> {
     /// claim, then makes new claims.
     pub(super) fn hold(
         &self,
-        listen: &Listen,
+        listen: &Listener,
         before: Option<&ListenerClaims>,
         inherited: Option<Claim>,
     ) -> Result<ListenerClaims, StartError> {
@@ -93,7 +93,9 @@ impl ClaimOptions<'_> {
             match held {
                 // The port chosen for TCP is in use for UDP.
                 Err(StartError::Listen(_, error))
-                    if listen.is_any_port() && error.is_address_in_use() && attempts_left > 0 => {}
+                    if listen.has_ephemeral_port()
+                        && error.is_address_in_use()
+                        && attempts_left > 0 => {}
                 held => return held,
             }
         }
@@ -101,7 +103,7 @@ impl ClaimOptions<'_> {
 
     fn hold_once(
         &self,
-        listen: &Listen,
+        listen: &Listener,
         before: Option<&ListenerClaims>,
         inherited: Option<Claim>,
     ) -> Result<ListenerClaims, StartError> {
@@ -122,7 +124,11 @@ impl ClaimOptions<'_> {
         Ok(ListenerClaims { streams, datagrams })
     }
 
-    fn streams(&self, listen: &Listen, inherited: Option<Claim>) -> Result<Arc<Claim>, StartError> {
+    fn streams(
+        &self,
+        listen: &Listener,
+        inherited: Option<Claim>,
+    ) -> Result<Arc<Claim>, StartError> {
         let claim = match inherited {
             Some(claim) => claim,
             None => {
@@ -146,7 +152,7 @@ impl ClaimOptions<'_> {
     /// Claims the UDP port, the same as the claim `beside` it if there is one.
     fn datagrams(
         &self,
-        listen: &Listen,
+        listen: &Listener,
         beside: Option<&Address>,
     ) -> Result<Arc<DatagramClaim>, StartError> {
         let address = beside.cloned().unwrap_or_else(|| address_of(listen));
@@ -171,7 +177,7 @@ impl ClaimOptions<'_> {
     }
 }
 
-fn address_of(listen: &Listen) -> Address {
+fn address_of(listen: &Listener) -> Address {
     match &listen.address {
         PlanAddress::Tcp(address) => Address::Tcp(*address),
         PlanAddress::Unix(path) => Address::Unix(path.clone()),

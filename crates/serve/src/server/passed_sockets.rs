@@ -1,26 +1,26 @@
 //! Sockets passed by a service manager, matched with the addresses of a plan.
 
 use onrush_config::Plan;
-use onrush_config::plan::{Address as PlanAddress, Listen};
-use onrush_engine::{Address, Claim, Keeper, Passed};
+use onrush_config::plan::{Address as PlanAddress, Listener};
+use onrush_engine::{Address, Claim, PassedSocket, SocketOwner};
 
 use super::handover::Handover;
 use crate::site::start_error::StartError;
 
 /// Passed sockets that are not claimed yet.
 pub(super) struct PassedSockets {
-    left: Vec<Passed>,
+    left: Vec<PassedSocket>,
     /// All addresses whose sockets belong to a manager.
     kept: Vec<Address>,
 }
 
 impl PassedSockets {
     /// Sockets passed to this process or to the one it replaces.
-    pub(super) fn new(passed: Vec<Passed>, handover: Option<&Handover>) -> Self {
+    pub(super) fn new(passed: Vec<PassedSocket>, handover: Option<&Handover>) -> Self {
         let handed = handover
             .into_iter()
             .flat_map(|handover| &handover.listening);
-        let handed = handed.filter(|handed| handed.sockets.keeper == Keeper::Manager);
+        let handed = handed.filter(|handed| handed.sockets.keeper == SocketOwner::Manager);
         let own = passed.iter().map(|passed| passed.address.clone());
         Self {
             kept: own
@@ -37,12 +37,12 @@ impl PassedSockets {
     }
 
     /// Listeners whose sockets do not belong to a manager.
-    pub(super) fn unmanaged(&self, all: &[Listen]) -> Vec<Listen> {
+    pub(super) fn unmanaged(&self, all: &[Listener]) -> Vec<Listener> {
         unmanaged(&self.kept, all)
     }
 
     /// Claims the address of `listen` if its socket was passed. Fails if the kernel refuses it.
-    pub(super) fn claim(&mut self, listen: &Listen) -> Result<Option<Claim>, StartError> {
+    pub(super) fn claim(&mut self, listen: &Listener) -> Result<Option<Claim>, StartError> {
         let mut left = self.left.iter();
         let Some(at) = left.position(|passed| is_meant(&passed.address, listen)) else {
             return Ok(None);
@@ -58,7 +58,7 @@ impl PassedSockets {
     /// Checks that the plan has the address of every socket: clients of others would wait forever. Call it before
     /// anything is bound, because such a socket could make the bind fail. Fails if the plan lacks an address.
     pub(super) fn check_all_wanted(&self, plan: &Plan) -> Result<(), StartError> {
-        let mut unwanted: Vec<&Passed> = self.left.iter().collect();
+        let mut unwanted: Vec<&PassedSocket> = self.left.iter().collect();
         let mut without = Vec::new();
         for listen in &plan.listen {
             match unwanted.iter().position(|it| is_meant(&it.address, listen)) {
@@ -71,7 +71,7 @@ impl PassedSockets {
         if unwanted.is_empty() {
             return Ok(());
         }
-        let named = |passed: &&Passed| (passed.address.clone(), passed.name.clone());
+        let named = |passed: &&PassedSocket| (passed.address.clone(), passed.name.clone());
         Err(StartError::Passed {
             unwanted: unwanted.iter().map(named).collect(),
             without,
@@ -80,12 +80,12 @@ impl PassedSockets {
 }
 
 /// Listeners at none of the `kept` addresses.
-pub(super) fn unmanaged(kept: &[Address], all: &[Listen]) -> Vec<Listen> {
-    let is_other = |listen: &&Listen| !kept.iter().any(|kept| is_meant(kept, listen));
+pub(super) fn unmanaged(kept: &[Address], all: &[Listener]) -> Vec<Listener> {
+    let is_other = |listen: &&Listener| !kept.iter().any(|kept| is_meant(kept, listen));
     all.iter().filter(is_other).cloned().collect()
 }
 
-fn is_meant(address: &Address, listen: &Listen) -> bool {
+fn is_meant(address: &Address, listen: &Listener) -> bool {
     if !listen.protocol.transport().has_tcp() {
         return false;
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use onrush_config::Plan;
 use onrush_config::plan::{Accept, Io, LogTarget};
 use onrush_engine::{
-    Address, Choice, Identity, Passed, Setup, choose, descriptors, may_change_identity,
+    Address, Choice, Identity, PassedSocket, Setup, choose, descriptors, may_change_identity,
 };
 
 use super::Server;
@@ -67,7 +67,7 @@ impl Prepared {
     pub fn new(
         checked: Checked,
         handover: Option<Handover>,
-        passed: Vec<Passed>,
+        passed: Vec<PassedSocket>,
         user: Option<&Identity>,
     ) -> Result<Self, StartError> {
         let Checked {
@@ -211,7 +211,7 @@ fn chosen(io: Io, user: Option<&Identity>) -> Result<Choice, String> {
     let other = user.filter(|user| !user.is_of_this_process() && may_change_identity());
     match other {
         // If the identity cannot be changed, the error is reported when it is changed for good.
-        Some(user) => user.look(choose).unwrap_or_else(|_| choose()),
+        Some(user) => user.run_as(choose).unwrap_or_else(|_| choose()),
         None => choose(),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use onrush_config::plan::{Accept, Address, Listen};
+use onrush_config::plan::{Accept, Address, Listener};
 use onrush_engine::Errno;
 
 /// CPUs that receive packets, found by the caller.
@@ -75,11 +75,11 @@ impl Distribution {
 pub(crate) fn choose(
     wish: Accept,
     cpus: &[Option<usize>],
-    listen: &[Listen],
+    listen: &[Listener],
     arrival: Option<&ReceivingCpus>,
     before: Option<DistributionMethod>,
 ) -> Result<Option<Distribution>, String> {
-    let is_tcp = |listen: &Listen| matches!(listen.address, Address::Tcp(_));
+    let is_tcp = |listen: &Listener| matches!(listen.address, Address::Tcp(_));
     if cpus.len() == 1 || !listen.iter().any(is_tcp) {
         return Ok(None);
     }
@@ -136,11 +136,11 @@ fn hint(cpus: &[Option<usize>]) -> String {
 }
 
 /// Why distribution by CPU would be uneven for cores on these CPUs.
-fn why_not(own: &[usize], listen: &[Listen], arrival: Option<&ReceivingCpus>) -> Option<String> {
+fn why_not(own: &[usize], listen: &[Listener], arrival: Option<&ReceivingCpus>) -> Option<String> {
     let Some(arrival) = arrival else {
         return Some("the CPUs that receive packets are unknown".into());
     };
-    let is_local = |listen: &Listen| match &listen.address {
+    let is_local = |listen: &Listener| match &listen.address {
         Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
         Address::Unix(_) => true,
     };
@@ -165,7 +165,7 @@ fn why_not(own: &[usize], listen: &[Listen], arrival: Option<&ReceivingCpus>) ->
 mod tests {
     use super::*;
 
-    fn listening(addresses: &[&str]) -> Vec<Listen> {
+    fn listening(addresses: &[&str]) -> Vec<Listener> {
         let listen = |text: &&str| onrush_config::address::parse_listen(text).expect("an address");
         addresses.iter().map(listen).collect()
     }

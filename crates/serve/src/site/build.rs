@@ -138,7 +138,7 @@ fn places(
     let bounds = ConnectionLimits::new(plan, &resources.client_counts);
     let mut occurrences: HashMap<_, usize> = HashMap::new();
     let before = before.map_or(&[][..], |site| &site.places);
-    let place = |(listen, acceptor): (&plan::Listen, &Option<_>)| {
+    let place = |(listen, acceptor): (&plan::Listener, &Option<_>)| {
         let seen = occurrences.entry(listen.address.to_string()).or_default();
         let listen = (listen, *seen);
         *seen += 1;

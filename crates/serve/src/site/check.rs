@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 use onrush_config::plan::{
-    Action, Address, Admin, BasicAuth, FilePath, Files, Listen, LogTarget, Route,
+    Action, Address, Admin, BasicAuth, FilePath, Files, Listener, LogTarget, Route,
 };
 use onrush_engine::{Error, File, FileKind, Kind, Root, cpu, descriptors};
 use onrush_http::{is_field_value, is_token};
@@ -174,7 +174,7 @@ pub(crate) fn read(plan: &Plan) -> Result<PlanFiles, PlanErrors> {
 
 /// Reports each Unix socket that is configured by two paths, through `..` or a symbolic link.
 fn same_sockets(plan: &Plan) -> Vec<PlanIssue> {
-    let of_listener = |listen: &Listen| match &listen.address {
+    let of_listener = |listen: &Listener| match &listen.address {
         Address::Unix(path) => Some(path.clone()),
         Address::Tcp(_) => None,
     };

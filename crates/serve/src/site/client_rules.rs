@@ -40,7 +40,7 @@ impl ClientRules {
 pub(crate) fn names(hosts: &[Host]) -> Vec<String> {
     let name = |host: &Host| match host {
         Host::Exact(name) => name.clone(),
-        Host::Below(suffix) => format!("*{suffix}"),
+        Host::Subdomains(suffix) => format!("*{suffix}"),
     };
     hosts.iter().map(name).collect()
 }
@@ -48,7 +48,7 @@ pub(crate) fn names(hosts: &[Host]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use onrush_config::plan::{Certificate, ClientAuthorities, ClientCertificates, NamedClients};
+    use onrush_config::plan::{Certificate, ClientAuthorities, ClientCertificates, SniClientRule};
 
     fn asked() -> ClientCertificates {
         ClientCertificates::Required(ClientAuthorities {
@@ -61,13 +61,13 @@ mod tests {
     fn stricter_host_rule_is_misdirected() {
         let mut tls = Tls::with(vec![Certificate::SelfSigned]);
         assert!(ClientRules::new(&tls).is_none());
-        let rule = |host: Host, clients| NamedClients {
+        let rule = |host: Host, clients| SniClientRule {
             hosts: vec![host],
             clients,
         };
         tls.names = vec![
             rule(Host::Exact("a.org".to_owned()), asked()),
-            rule(Host::Below(".b.org".to_owned()), asked()),
+            rule(Host::Subdomains(".b.org".to_owned()), asked()),
             rule(
                 Host::Exact("open.org".to_owned()),
                 ClientCertificates::Ignored,

@@ -9,7 +9,7 @@ use onrush_config::plan::{
 };
 use onrush_tls::{
     Acceptor, Authorities, ClientSetup, Clients, Connector, Identity, Misdirected, NamedClients,
-    Profile, Reloaded, ServerSetup, Subject, Verify, Watch, WatchedConfig,
+    Profile, ReloadResult, ServerSetup, Subject, Verify, Watch, WatchedConfig,
 };
 
 use crate::site::client_rules;
@@ -86,7 +86,7 @@ impl Encryption {
             .map(WatchedConfig::Acceptor)
             .chain(connectors.map(WatchedConfig::Connector));
         Watch::start(watched.collect(), |reloaded| match reloaded {
-            Reloaded::Applied(warnings) => {
+            ReloadResult::Applied(warnings) => {
                 tracing::info!(
                     event = "certificates_changed",
                     "certificates changed; new connections use them"
@@ -95,7 +95,7 @@ impl Encryption {
                     tracing::warn!("{warning}");
                 }
             }
-            Reloaded::Refused(wrong) => {
+            ReloadResult::Refused(wrong) => {
                 for trouble in wrong {
                     tracing::warn!(
                         event = "certificates_refused",
@@ -103,7 +103,7 @@ impl Encryption {
                     );
                 }
             }
-            Reloaded::Denied(files) => {
+            ReloadResult::Denied(files) => {
                 for file in files {
                     tracing::warn!(
                         event = "certificates_denied",
@@ -173,7 +173,7 @@ fn client_file(tls: &UpstreamTls, subject: Subject) -> Option<&FilePath> {
         Subject::Key(_) => tls.certificate.as_ref().map(|(_, key)| key),
         Subject::Authorities => match &tls.verify {
             plan::Verify::File(file) => Some(file),
-            plan::Verify::System | plan::Verify::Nothing => None,
+            plan::Verify::System | plan::Verify::Insecure => None,
         },
         Subject::Staple(_) | Subject::RevocationList(_) | Subject::Setup => None,
     }
@@ -200,8 +200,8 @@ fn server_setup(tls: &Tls, protocol: &Protocol) -> ServerSetup {
         },
         clients: clients(&tls.clients),
         misdirected: match tls.misdirected {
-            plan::Misdirected::Refuse => Misdirected::Refuse,
-            plan::Misdirected::Serve => Misdirected::Serve,
+            plan::MisdirectedRequests::Refuse => Misdirected::Refuse,
+            plan::MisdirectedRequests::Serve => Misdirected::Serve,
         },
         named_clients: tls
             .names
@@ -246,7 +246,7 @@ fn client_setup(tls: &UpstreamTls) -> ClientSetup {
         verify: match &tls.verify {
             plan::Verify::System => Verify::System,
             plan::Verify::File(file) => Verify::File(file.to_path_buf()),
-            plan::Verify::Nothing => Verify::Nothing,
+            plan::Verify::Insecure => Verify::Nothing,
         },
         name: tls.name.clone(),
         certificate: tls

@@ -56,7 +56,7 @@ impl ListenerSettings {
     /// `occurrence` counts earlier places with the same address, which has port 0. A memcached target keeps its stored
     /// items from the place in `before` with the same address, if the size of its store is the same.
     pub(crate) fn new(
-        (plan, occurrence): (&plan::Listen, usize),
+        (plan, occurrence): (&plan::Listener, usize),
         acceptor: Option<&Arc<Acceptor>>,
         bounds: Option<Rc<ConnectionLimits>>,
         (worker, before): (&Worker, &[Rc<ListenerSettings>]),
@@ -90,7 +90,7 @@ impl ListenerSettings {
         };
         match stream.peer() {
             Some(peer) => introducers.contain(peer.ip()),
-            None => introducers.cover(&Networks::everybody()),
+            None => introducers.contain_all(&Networks::all()),
         }
     }
 }

@@ -42,7 +42,7 @@ fn is_denied(path: &Path, how: Access) -> bool {
 /// sockets belong to a service manager and are skipped.
 pub fn denied(plan: &Plan, who: &str, managed: &[PathBuf]) -> Denied {
     let mut denied = Denied::default();
-    for file in tls_files(plan).chain(plan.files_read()) {
+    for file in tls_files(plan).chain(plan.startup_files()) {
         if is_denied(file, Access::READ_OK) {
             let message = format!("{who} may not read {}", file.display());
             denied.unread.push(PlanIssue::with(file, message));
@@ -97,7 +97,7 @@ pub(crate) fn tls_files(plan: &Plan) -> impl Iterator<Item = &FilePath> {
         let pair = tls.certificate.iter();
         let authorities = match &tls.verify {
             Verify::File(file) => Some(file),
-            Verify::System | Verify::Nothing => None,
+            Verify::System | Verify::Insecure => None,
         };
         let pair = pair.flat_map(|(certificate, key)| [certificate, key]);
         pair.chain(authorities)

@@ -104,7 +104,7 @@ pub(crate) async fn query_connections(
     let mut from = Some(0);
     while let Some(place) = from {
         let now = core.now();
-        from = core.look_at_accepted(place, CONNECTIONS_PER_TURN, |accepted| {
+        from = core.visit_accepted(place, CONNECTIONS_PER_TURN, |accepted| {
             found.open += 1;
             let state = state(accepted);
             if !matches((accepted, state), &query, now, &worker) {
@@ -129,7 +129,7 @@ pub(crate) async fn query_connections(
         .iter()
         .filter_map(|candidate| view(candidate, &mut requests, asked, &worker))
         .collect();
-    promise.keep(found);
+    promise.fulfil(found);
 }
 
 fn keep_first(candidates: &mut Vec<Candidate>, limit: usize) {
@@ -209,7 +209,7 @@ fn view(
     worker: &Worker,
 ) -> Option<ConnectionView> {
     let (core, place) = (&worker.core, candidate.place);
-    let view = core.look_at_place(place, |accepted| {
+    let view = core.with_accepted(place, |accepted| {
         if accepted.number() != candidate.number {
             return None;
         }

@@ -148,8 +148,7 @@ fn of_server(plan: &Plan, cores: usize, per_client: u64) -> u64 {
 }
 
 fn of_ready(plan: &Plan, cores: usize) -> u64 {
-    let ready =
-        |group: &onrush_config::plan::Upstream| group.connections_ready * group.servers.len();
+    let ready = |group: &onrush_config::plan::Upstream| group.preconnect * group.servers.len();
     let ready: usize = plan.upstreams.iter().map(ready).sum();
     (ready * cores) as u64
 }
@@ -245,7 +244,7 @@ mod tests {
     #[test]
     fn ready_connections_are_reserved() {
         let mut plan = forwarding();
-        plan.upstreams[0].connections_ready = 30;
+        plan.upstreams[0].preconnect = 30;
         let shares = Shares::new(Some(200), &plan, 2);
         assert!(shares.idle_per_core >= 30, "{shares:?}");
     }

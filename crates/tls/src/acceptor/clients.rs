@@ -13,7 +13,7 @@ use rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 use crate::certificate;
 use crate::certificate::revocation;
 use crate::error::{Problem, Subject};
-use crate::verify::Watchful;
+use crate::verify::NotingVerifier;
 
 /// Whether clients need certificates.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -49,7 +49,7 @@ impl Authorities {
 
 /// Contents of the files for verifying client certificates, in a fixed order.
 #[derive(PartialEq, Eq, Default)]
-pub(crate) struct Trusted {
+pub(crate) struct TrustFiles {
     authorities: Vec<CertificateDer<'static>>,
     revoked: Vec<CertificateRevocationListDer<'static>>,
 }
@@ -72,9 +72,12 @@ impl Clients {
         &self,
         provider: &Arc<CryptoProvider>,
         warnings: &mut Vec<Problem>,
-    ) -> Result<(Arc<dyn ClientCertVerifier>, Trusted), Vec<Problem>> {
+    ) -> Result<(Arc<dyn ClientCertVerifier>, TrustFiles), Vec<Problem>> {
         let (Clients::Optional(authorities) | Clients::Required(authorities)) = self else {
-            return Ok((WebPkiClientVerifier::no_client_auth(), Trusted::default()));
+            return Ok((
+                WebPkiClientVerifier::no_client_auth(),
+                TrustFiles::default(),
+            ));
         };
         let read = certificate::chain(&authorities.file, Subject::Authorities)
             .and_then(|chain| Ok((certificate::authorities(&chain, &authorities.file)?, chain)));
@@ -94,12 +97,15 @@ impl Clients {
         trusted.dedup();
         revoked.sort_unstable_by(|one, other| one.as_ref().cmp(other.as_ref()));
         revoked.dedup();
-        let trusted = Trusted {
+        let trusted = TrustFiles {
             authorities: trusted,
             revoked,
         };
         let lists_end = revocation::ends(&trusted.revoked);
-        Ok((Arc::new(Watchful::new(by_authority, lists_end)), trusted))
+        Ok((
+            Arc::new(NotingVerifier::new(by_authority, lists_end)),
+            trusted,
+        ))
     }
 }
 

@@ -6,7 +6,7 @@ use onrush_engine::clock;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::certificate::names::{Misdirected, Names, Served};
+use crate::certificate::names::{Misdirected, Names, ServedCertificate};
 use crate::handshake_facts;
 
 #[derive(Debug)]
@@ -24,11 +24,11 @@ impl Resolver {
     }
 
     /// Certificate that requests are checked against. As in nginx, a client without SNI may send requests for any host.
-    fn served(&self, asked: Option<&str>, index: usize) -> Option<Served> {
+    fn served(&self, asked: Option<&str>, index: usize) -> Option<ServedCertificate> {
         let is_of_interest = self.misdirected == Misdirected::Refuse
             && asked.is_some()
             && self.names.certificates.len() > 1;
-        is_of_interest.then(|| Served {
+        is_of_interest.then(|| ServedCertificate {
             names: Arc::clone(&self.names),
             index,
         })

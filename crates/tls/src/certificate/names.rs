@@ -82,12 +82,12 @@ pub enum Misdirected {
 
 /// Certificate sent to a client for the name that it requested, if there are several certificates.
 #[derive(Clone, Debug)]
-pub(crate) struct Served {
+pub(crate) struct ServedCertificate {
     pub(crate) names: Arc<Names>,
     pub(crate) index: usize,
 }
 
-impl Served {
+impl ServedCertificate {
     /// Whether a request for `host` belongs on another connection: another certificate covers the host, and this one
     /// does not.
     pub(crate) fn is_misdirected(&self, host: &str) -> bool {
@@ -98,10 +98,10 @@ impl Served {
     }
 }
 
-impl PartialEq for Served {
-    fn eq(&self, other: &Served) -> bool {
+impl PartialEq for ServedCertificate {
+    fn eq(&self, other: &ServedCertificate) -> bool {
         Arc::ptr_eq(&self.names, &other.names) && self.index == other.index
     }
 }
 
-impl Eq for Served {}
+impl Eq for ServedCertificate {}

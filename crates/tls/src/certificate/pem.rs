@@ -3,26 +3,30 @@
 use x509_parser::der_parser::asn1_rs::{Any, FromDer, Integer, Oid, Sequence};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ExpectedContent {
     Certificate,
     Key,
     RevocationList,
 }
 
-impl Wanted {
+impl ExpectedContent {
     /// Subcommand of openssl that reads and writes it.
     fn tool(self) -> &'static str {
         match self {
-            Wanted::Certificate => "x509",
-            Wanted::Key => "pkey",
-            Wanted::RevocationList => "crl",
+            ExpectedContent::Certificate => "x509",
+            ExpectedContent::Key => "pkey",
+            ExpectedContent::RevocationList => "crl",
         }
     }
 }
 
 /// Returns why `bytes` contain nothing of the kind, what was expected, and the command that converts them, if there is
 /// one. `trouble` is the error of the PEM parser, if any.
-pub(crate) fn explain_content(bytes: &[u8], wanted: Wanted, trouble: Option<&str>) -> String {
+pub(crate) fn explain_content(
+    bytes: &[u8],
+    wanted: ExpectedContent,
+    trouble: Option<&str>,
+) -> String {
     let tool = wanted.tool();
     if bytes.is_empty() {
         return format!("{}: it is empty", nothing(wanted));
@@ -47,7 +51,7 @@ pub(crate) fn explain_content(bytes: &[u8], wanted: Wanted, trouble: Option<&str
         );
     }
     let has = |label: &str| labels.iter().any(|found| found == label);
-    if wanted == Wanted::Key {
+    if wanted == ExpectedContent::Key {
         if has("ENCRYPTED PRIVATE KEY") || contains(bytes, b"Proc-Type: 4,ENCRYPTED") {
             return "the key is encrypted: store it without a passphrase: openssl pkey -in FILE -out FILE.key".into();
         }
@@ -73,7 +77,7 @@ pub(crate) fn explain_content(bytes: &[u8], wanted: Wanted, trouble: Option<&str
 }
 
 /// Error for a byte order mark: the parser would skip the line, and take a chain's second certificate for the first.
-pub(crate) fn why_not_marked(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn explain_byte_order_mark(bytes: &[u8]) -> Option<&'static str> {
     bytes.starts_with("\u{feff}".as_bytes()).then_some(
         "a byte order mark (BOM) is before its first line: save the file as UTF-8 without BOM, or remove it: sed -i '1s/^\\xEF\\xBB\\xBF//' FILE",
     )
@@ -91,7 +95,7 @@ pub(crate) fn explain_key(der: &[u8], trouble: &str) -> String {
 }
 
 /// Error if the X.509 version of a certificate is unsupported.
-pub(crate) fn why_not_version(version: u32) -> Option<String> {
+pub(crate) fn explain_version(version: u32) -> Option<String> {
     // Encoded from 0 (RFC 5280 4.1.2.1).
     (version != 2).then(|| {
         format!(
@@ -101,25 +105,27 @@ pub(crate) fn why_not_version(version: u32) -> Option<String> {
     })
 }
 
-fn nothing(wanted: Wanted) -> &'static str {
+fn nothing(wanted: ExpectedContent) -> &'static str {
     match wanted {
-        Wanted::Certificate => "it contains no certificate (-----BEGIN CERTIFICATE-----)",
-        Wanted::Key => "it contains no private key (-----BEGIN PRIVATE KEY-----)",
-        Wanted::RevocationList => "it contains no revocation list (-----BEGIN X509 CRL-----)",
+        ExpectedContent::Certificate => "it contains no certificate (-----BEGIN CERTIFICATE-----)",
+        ExpectedContent::Key => "it contains no private key (-----BEGIN PRIVATE KEY-----)",
+        ExpectedContent::RevocationList => {
+            "it contains no revocation list (-----BEGIN X509 CRL-----)"
+        }
     }
 }
 
-fn form(wanted: Wanted) -> &'static str {
+fn form(wanted: ExpectedContent) -> &'static str {
     match wanted {
-        Wanted::Certificate => "PEM with -----BEGIN CERTIFICATE-----",
-        Wanted::Key => "PEM with -----BEGIN PRIVATE KEY-----",
-        Wanted::RevocationList => "PEM with -----BEGIN X509 CRL-----",
+        ExpectedContent::Certificate => "PEM with -----BEGIN CERTIFICATE-----",
+        ExpectedContent::Key => "PEM with -----BEGIN PRIVATE KEY-----",
+        ExpectedContent::RevocationList => "PEM with -----BEGIN X509 CRL-----",
     }
 }
 
-fn readable(label: &str, wanted: Wanted) -> String {
+fn readable(label: &str, wanted: ExpectedContent) -> String {
     match label {
-        "CERTIFICATE" if wanted == Wanted::Key => "a certificate and no key".into(),
+        "CERTIFICATE" if wanted == ExpectedContent::Key => "a certificate and no key".into(),
         "CERTIFICATE" => "a certificate".into(),
         "X509 CRL" => "a revocation list".into(),
         "PUBLIC KEY" | "RSA PUBLIC KEY" => "a public key".into(),
@@ -336,10 +342,10 @@ mod tests {
             (b"hello", "it contains no private key"),
             (b"\xff\xfe-\0", "it is UTF-16"),
         ] {
-            let said = explain_content(bytes, Wanted::Key, None);
+            let said = explain_content(bytes, ExpectedContent::Key, None);
             assert!(said.contains(part), "{part}: {said}");
         }
-        let said = explain_content(&pem, Wanted::Key, Some("bad base64"));
+        let said = explain_content(&pem, ExpectedContent::Key, Some("bad base64"));
         assert!(said.contains("cannot be read: bad base64"), "{said}");
     }
 
@@ -363,10 +369,10 @@ mod tests {
             ),
             (b"hello", "it contains no certificate"),
         ] {
-            let said = explain_content(bytes, Wanted::Certificate, None);
+            let said = explain_content(bytes, ExpectedContent::Certificate, None);
             assert!(said.contains(part), "{part}: {said}");
         }
-        assert_eq!(why_not_version(2), None);
-        assert!(why_not_version(0).is_some_and(|said| said.contains("X.509 version 1")));
+        assert_eq!(explain_version(2), None);
+        assert!(explain_version(0).is_some_and(|said| said.contains("X.509 version 1")));
     }
 }

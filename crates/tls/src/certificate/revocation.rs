@@ -10,7 +10,7 @@ use x509_parser::prelude::FromDer;
 use x509_parser::revocation_list::CertificateRevocationList;
 use x509_parser::time::ASN1Time;
 
-use crate::certificate::pem::{self, Wanted};
+use crate::certificate::pem::{self, ExpectedContent};
 use crate::limits::REVOCATION_LIST_BYTES_MAX;
 
 /// Reads the lists in a file, at least one.
@@ -20,7 +20,7 @@ use crate::limits::REVOCATION_LIST_BYTES_MAX;
 pub(crate) fn read(file: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
     let bytes = onrush_file::read(file, REVOCATION_LIST_BYTES_MAX)
         .map_err(|error| format!("it cannot be read: {error}"))?;
-    if let Some(why) = pem::why_not_marked(&bytes) {
+    if let Some(why) = pem::explain_byte_order_mark(&bytes) {
         return Err(why.into());
     }
     if pem::is_der(&bytes) {
@@ -33,10 +33,18 @@ pub(crate) fn read(file: &Path) -> Result<Vec<CertificateRevocationListDer<'stat
     let lists: Vec<_> = CertificateRevocationListDer::pem_slice_iter(&bytes)
         .collect::<Result<_, _>>()
         .map_err(|error| {
-            pem::explain_content(&bytes, Wanted::RevocationList, Some(&error.to_string()))
+            pem::explain_content(
+                &bytes,
+                ExpectedContent::RevocationList,
+                Some(&error.to_string()),
+            )
         })?;
     match lists.is_empty() {
-        true => Err(pem::explain_content(&bytes, Wanted::RevocationList, None)),
+        true => Err(pem::explain_content(
+            &bytes,
+            ExpectedContent::RevocationList,
+            None,
+        )),
         false => Ok(lists),
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Staple {
 }
 
 /// Reason for not sending a response.
-pub(crate) enum NoStaple {
+pub(crate) enum StapleError {
     /// The file cannot be read, or contains something else.
     Wrong(String),
     /// The response cannot be used for the certificate: it belongs to an older or newer one, or has expired.
@@ -31,20 +31,20 @@ pub(crate) enum NoStaple {
 ///
 /// # Errors
 /// When the response should not be sent.
-pub(crate) fn read(file: &Path, certificate: &X509Certificate<'_>) -> Result<Staple, NoStaple> {
+pub(crate) fn read(file: &Path, certificate: &X509Certificate<'_>) -> Result<Staple, StapleError> {
     let bytes = onrush_file::read(file, STAPLE_BYTES_MAX)
-        .map_err(|error| NoStaple::Wrong(format!("it cannot be read: {error}")))?;
+        .map_err(|error| StapleError::Wrong(format!("it cannot be read: {error}")))?;
     if !pem::is_der(&bytes) {
         let why =
             "it is not DER: expected an OCSP response such as openssl ocsp -respout FILE writes";
-        return Err(NoStaple::Wrong(why.into()));
+        return Err(StapleError::Wrong(why.into()));
     }
     let why = "it is DER, but not an OCSP response";
-    let response = Response::parse(&bytes).ok_or_else(|| NoStaple::Wrong(why.into()))?;
+    let response = Response::parse(&bytes).ok_or_else(|| StapleError::Wrong(why.into()))?;
     let answers = match response {
         Response::Failed(status) => {
             let why = format!("the OCSP responder has failed (response status {status})");
-            return Err(NoStaple::Unusable(why));
+            return Err(StapleError::Unusable(why));
         }
         Response::Responses(answers) => answers,
     };
@@ -54,28 +54,28 @@ pub(crate) fn read(file: &Path, certificate: &X509Certificate<'_>) -> Result<Sta
             "the OCSP response is for another certificate, not for the one with serial number {}",
             certificate.raw_serial_as_string()
         );
-        return Err(NoStaple::Unusable(why));
+        return Err(StapleError::Unusable(why));
     };
     if answer.status != Status::Good {
         let why = format!(
             "the OCSP response reports the certificate as {}",
             answer.status.shown()
         );
-        return Err(NoStaple::Unusable(why));
+        return Err(StapleError::Unusable(why));
     }
     let until = answer.next_update;
     let seconds = until.and_then(|until| u64::try_from(until.timestamp()).ok());
     match (until, seconds) {
         (Some(until), Some(seconds)) if seconds <= clock::unix_seconds() => {
             let why = format!("the OCSP response has expired: {until}");
-            Err(NoStaple::Unusable(why))
+            Err(StapleError::Unusable(why))
         }
         (_, until) => Ok(Staple { bytes, until }),
     }
 }
 
 /// Status of one certificate (SingleResponse).
-struct Answer<'b> {
+struct SingleResponse<'b> {
     serial: &'b [u8],
     status: Status,
     next_update: Option<ASN1Time>,
@@ -101,7 +101,7 @@ impl Status {
 enum Response<'b> {
     /// Unsuccessful response status, without any certificate.
     Failed(u8),
-    Responses(Vec<Answer<'b>>),
+    Responses(Vec<SingleResponse<'b>>),
 }
 
 const ENUMERATED: u32 = 10;
@@ -137,16 +137,16 @@ impl<'b> Response<'b> {
         let mut all = Vec::new();
         while !answers.is_empty() {
             let (answer, rest) = of_tag(SEQUENCE, answers)?;
-            all.push(Answer::parse(answer)?);
+            all.push(SingleResponse::parse(answer)?);
             answers = rest;
         }
         Some(Response::Responses(all))
     }
 }
 
-impl<'b> Answer<'b> {
+impl<'b> SingleResponse<'b> {
     /// Parses a SingleResponse.
-    fn parse(bytes: &'b [u8]) -> Option<Answer<'b>> {
+    fn parse(bytes: &'b [u8]) -> Option<SingleResponse<'b>> {
         let (mut id, rest) = of_tag(SEQUENCE, bytes)?;
         // CertID: the algorithm, hashes of the issuer's name and key, the serial number.
         for _ in 0..3 {
@@ -163,7 +163,7 @@ impl<'b> Answer<'b> {
                 None => None,
             },
         };
-        Some(Answer {
+        Some(SingleResponse {
             serial,
             status: match status.tag {
                 0 => Status::Good,

@@ -147,7 +147,7 @@ impl ServerCertVerifier for ServerVerifier {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let verified = verify_tls12_signature(message, certificate, signature, &self.algorithms);
-        verify::noting_weakness(verified, certificate)
+        verify::note_weak_key(verified, certificate)
     }
 
     fn verify_tls13_signature(
@@ -157,7 +157,7 @@ impl ServerCertVerifier for ServerVerifier {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let verified = verify_tls13_signature(message, certificate, signature, &self.algorithms);
-        verify::noting_weakness(verified, certificate)
+        verify::note_weak_key(verified, certificate)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

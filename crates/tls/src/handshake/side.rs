@@ -68,7 +68,7 @@ impl Side {
 
     /// Whether the peer waits for our last flight. The last messages of a TLS 1.3 server are tickets; they are sent
     /// with its first response if the request has already arrived, otherwise as soon as it waits for a request.
-    pub(super) fn has_last_word(&self) -> bool {
+    pub(super) fn must_flush_last_flight(&self) -> bool {
         match self {
             Side::Server(connection) => {
                 connection.protocol_version() != Some(ProtocolVersion::TLSv1_3)

@@ -16,15 +16,15 @@ thread_local! {
 }
 
 /// Position of the expanded form of one key on this thread. Dropping it frees the form.
-pub(super) struct Place {
+pub(super) struct KeySlot {
     index: u32,
     /// Number of the entry; no two keys of a thread have the same one. Zero before the first use.
     number: u64,
 }
 
-impl Place {
+impl KeySlot {
     /// Position of a key without an expanded form.
-    pub(super) const EMPTY: Place = Place {
+    pub(super) const EMPTY: KeySlot = KeySlot {
         index: u32::MAX,
         number: 0,
     };
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for KeySlot {
     fn drop(&mut self) {
         if self.number != 0 {
             // At the end of a thread the keys may be gone already.
@@ -85,12 +85,12 @@ impl Expanded {
         }
     }
 
-    fn has(&self, place: &Place) -> bool {
+    fn has(&self, place: &KeySlot) -> bool {
         let entry = self.entries.get(place.index as usize);
         entry.is_some_and(|entry| entry.number == place.number)
     }
 
-    fn key(&self, place: &Place) -> &LessSafeKey {
+    fn key(&self, place: &KeySlot) -> &LessSafeKey {
         let entry = &self.entries[place.index as usize];
         entry.key.as_ref().expect("a number has a key")
     }
@@ -130,7 +130,7 @@ impl Expanded {
         }
     }
 
-    fn forget(&mut self, place: &Place) {
+    fn forget(&mut self, place: &KeySlot) {
         if self.has(place) {
             let entry = &mut self.entries[place.index as usize];
             entry.number = 0;
@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn key_is_re_expanded_after_eviction() {
-        let mut busy = Place::EMPTY;
-        let mut idle = Place::EMPTY;
+        let mut busy = KeySlot::EMPTY;
+        let mut idle = KeySlot::EMPTY;
         let expected = (mark(&key(1)), mark(&key(2)));
         let mut others = Vec::new();
         for round in 0..3 * EXPANDED_KEYS_MAX {
@@ -179,7 +179,7 @@ mod tests {
             if round == 0 {
                 assert_eq!(idle.with(|| key(2), mark), expected.1);
             }
-            let mut other = Place::EMPTY;
+            let mut other = KeySlot::EMPTY;
             other.with(|| key(3), |_| ());
             others.push(other);
         }
@@ -197,15 +197,15 @@ mod tests {
 
     #[test]
     fn reused_slot_is_not_confused() {
-        let mut first = Place::EMPTY;
+        let mut first = KeySlot::EMPTY;
         first.with(|| key(1), |_| ());
         let index = first.index;
-        let stale = Place {
+        let stale = KeySlot {
             index,
             number: first.number,
         };
         drop(first);
-        let mut second = Place::EMPTY;
+        let mut second = KeySlot::EMPTY;
         second.with(|| key(2), |_| ());
         assert_eq!(second.index, index);
         drop(stale);

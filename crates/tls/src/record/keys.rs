@@ -6,7 +6,7 @@ use aws_lc_rs::aead::{
 use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::{ConnectionTrafficSecrets, ProtocolVersion};
 
-use super::expanded::Place;
+use super::expanded::KeySlot;
 use super::form::{HEADER_BYTES, RecordLayout};
 use crate::limits::{GCM_RECORDS_MAX, KEY_BYTES_MAX};
 use crate::secret::{Secret, wipe};
@@ -48,7 +48,7 @@ impl Aead {
 }
 
 pub(super) struct Keys {
-    place: Place,
+    place: KeySlot,
     key: [u8; KEY_BYTES_MAX],
     iv: [u8; NONCE_LEN],
     aead: Aead,
@@ -73,7 +73,7 @@ impl Keys {
         let mut key = [0; KEY_BYTES_MAX];
         key[..aead.key_bytes()].copy_from_slice(secret_key.as_ref());
         Keys {
-            place: Place::EMPTY,
+            place: KeySlot::EMPTY,
             key,
             iv: iv
                 .as_ref()
@@ -87,7 +87,7 @@ impl Keys {
     }
 
     pub(super) fn renew(&mut self, secret: &Secret) {
-        self.place = Place::EMPTY;
+        self.place = KeySlot::EMPTY;
         secret.derive(&mut self.key[..self.aead.key_bytes()], &mut self.iv);
         self.sequence = 0;
         self.sequence_max = self.aead.records_max();

@@ -128,7 +128,7 @@ impl Session {
     ///
     /// # Errors
     /// When the core is out of buffers.
-    pub(crate) fn answer(
+    pub(crate) fn reply(
         &mut self,
         core: &Core,
         send: &mut impl FnMut(Buffer),
@@ -162,7 +162,7 @@ impl Session {
     }
 
     /// Returns the alert that ends our side: the error, or close_notify. `None` if it was already sent.
-    pub(crate) fn say_goodbye(&mut self, core: &Core) -> Option<Buffer> {
+    pub(crate) fn send_close(&mut self, core: &Core) -> Option<Buffer> {
         if self.is_close_sent {
             return None;
         }

@@ -53,7 +53,7 @@ struct Site {
 fn calm(seed: u64) -> Simulation {
     Simulation {
         short: 0,
-        not_yet: 0,
+        spurious_again: 0,
         ..Simulation::with_seed(seed)
     }
 }

@@ -24,11 +24,11 @@ impl Tls {
         receive: impl Fn(&Stream, &mut Input) -> Poll<Result<usize, Error>>,
     ) -> Poll<Result<usize, Error>> {
         loop {
-            if self.session.has_had_its_turn() && !self.charge(stream) {
+            if self.session.has_used_turn() && !self.charge(stream) {
                 return Poll::Pending;
             }
             let count = self.open(stream, input)?;
-            if self.session.has_had_its_turn() && count == 0 {
+            if self.session.has_used_turn() && count == 0 {
                 continue;
             }
             if count > 0 || self.session.is_ended {
@@ -64,7 +64,7 @@ impl Tls {
             return Ok(());
         }
         let send = &mut |record| stream.queue(record);
-        let answered = self.session.answer(stream.core(), send);
+        let answered = self.session.reply(stream.core(), send);
         stream.flush_now();
         answered
     }
@@ -101,7 +101,7 @@ impl Tls {
 
     /// Ends our side, as far as possible without waiting.
     pub(super) fn say_goodbye(&mut self, stream: &Stream) {
-        if let Some(record) = self.session.say_goodbye(stream.core()) {
+        if let Some(record) = self.session.send_close(stream.core()) {
             stream.queue(record);
             stream.flush_now();
         }

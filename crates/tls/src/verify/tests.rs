@@ -72,7 +72,7 @@ fn webpki_error(certificate: &CertificateDer<'_>) -> Error {
 fn unsupported_key_size_is_named() {
     let refused = |error: Error, certificate: &CertificateDer<'_>| {
         let mut heard = HandshakeFacts::default();
-        let verified = heard.during(|| noting_weakness(Err(error.clone()), certificate));
+        let verified = heard.during(|| note_weak_key(Err(error.clone()), certificate));
         assert_eq!(verified.err(), Some(error));
         heard.refused
     };
@@ -84,7 +84,7 @@ fn unsupported_key_size_is_named() {
     assert_eq!(refused(wrong, &certificate(OLD)), None);
     let mut heard = HandshakeFacts::default();
     let good = heard.during(|| {
-        noting_weakness(
+        note_weak_key(
             Ok(HandshakeSignatureValid::assertion()),
             &certificate(SMALL),
         )
@@ -100,7 +100,7 @@ fn session_ends_when_the_first_revocation_list_expires() {
     let chain_end = certificate::chain_ends(&old, &[], NOW);
     let ends = |lists_end: Vec<u64>| {
         let judge = rustls::server::WebPkiClientVerifier::no_client_auth();
-        Watchful::new(judge, lists_end).ends(&old, &[], NOW)
+        NotingVerifier::new(judge, lists_end).ends(&old, &[], NOW)
     };
     assert!(chain_end > Some(NOW + 7));
     assert_eq!(ends(vec![]), chain_end);

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::parsing::json;
 use super::report::{ClientReport, sum};
 use crate::outcome::Second;
-use crate::scenario::Counted;
+use crate::scenario::CountedUnit;
 
 #[derive(Deserialize)]
 struct Json {
@@ -66,8 +66,8 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     }
     let protocol = json.start.test_start.map(|test| test.protocol);
     let counted = match protocol.as_deref() {
-        Some("UDP") => Counted::Datagrams,
-        Some("TCP" | "SCTP") => Counted::Bytes,
+        Some("UDP") => CountedUnit::Datagrams,
+        Some("TCP" | "SCTP") => CountedUnit::Bytes,
         Some(other) => return Err(format!("its protocol is `{other}`")),
         None => return Err("it has no `start.test_start`".to_owned()),
     };
@@ -83,7 +83,7 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
         seconds: rows(&json.intervals, counted),
         ..ClientReport::default()
     };
-    if counted == Counted::Datagrams {
+    if counted == CountedUnit::Datagrams {
         let both = end.sum.ok_or("it has no `end.sum`")?;
         let both: Vec<Sum> = [Some(both), end.sum_bidir_reverse]
             .into_iter()
@@ -118,10 +118,10 @@ pub(super) fn read(text: &str) -> Result<ClientReport, String> {
     Ok(report)
 }
 
-fn rows(intervals: &[Interval], counted: Counted) -> Vec<Second> {
+fn rows(intervals: &[Interval], counted: CountedUnit) -> Vec<Second> {
     let number = |sum: &Sum| match counted {
-        Counted::Datagrams => sum.packets,
-        Counted::Bytes | Counted::Requests | Counted::Messages => sum.bytes,
+        CountedUnit::Datagrams => sum.packets,
+        CountedUnit::Bytes | CountedUnit::Requests | CountedUnit::Messages => sum.bytes,
     };
     let rate = |sum: &Sum| number(sum) as f64 / sum.seconds.max(1e-9);
     let mut errors = 0;

@@ -8,7 +8,7 @@ use super::load_verdict::{VerdictJson, distrust};
 use super::parsing::objects;
 use super::report::{ClientReport, latency, sum};
 use crate::outcome::Second;
-use crate::scenario::Counted;
+use crate::scenario::CountedUnit;
 
 pub(super) const KIND: &str = "packets";
 
@@ -88,7 +88,7 @@ fn add_reports(a: ClientReport, b: ClientReport) -> ClientReport {
 
 fn one(json: Json) -> ClientReport {
     let mut report = ClientReport {
-        counted: Counted::Datagrams,
+        counted: CountedUnit::Datagrams,
         duration_s: json.duration_s,
         requests: json.received.unwrap_or(json.sent),
         rps: json.received_per_s.unwrap_or(json.sent_per_s),
@@ -148,7 +148,7 @@ mod tests {
             "seconds":[{"t":1.0,"sent":60,"received":0},{"t":2.0,"sent":40,"received":0}]}"#;
         let report = read(text).expect("a report");
         assert_eq!((report.requests, report.errors), (90, 10));
-        assert_eq!(report.counted, Counted::Datagrams);
+        assert_eq!(report.counted, CountedUnit::Datagrams);
         let rates: Vec<f64> = report.seconds.iter().map(|row| row.rps).collect();
         assert_eq!(rates, [60.0, 40.0]);
         assert!(report.warnings[0].starts_with("3 lost datagrams"));

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use crate::limits::{CLIENT_ROWS_MAX, CLIENT_WARNINGS_MAX, PERCENTILES_MAX};
 use crate::outcome::{Latency, PercentileValue, Second};
-use crate::scenario::{Counted, LatencyFrom};
+use crate::scenario::{CountedUnit, LatencyFrom};
 
 /// Figures reported by a client. Figures that it does not report are absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ClientReport {
     /// Unit of `requests`, `errors` and `rps`.
-    pub counted: Counted,
+    pub counted: CountedUnit,
     /// Responses received.
     pub requests: u64,
     /// Failed requests, including responses with a status other than 2xx and 3xx if the client reports statuses.

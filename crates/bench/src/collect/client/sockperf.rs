@@ -2,7 +2,7 @@
 
 use super::parsing::{after_prefix, amount, count, find, not_a_number, strip_ansi};
 use super::report::{ClientReport, latency};
-use crate::scenario::Counted;
+use crate::scenario::CountedUnit;
 
 const NAME: &str = "sockperf: ";
 const MEGABYTE: f64 = 1_048_576.0;
@@ -37,7 +37,7 @@ fn round_trip(text: &str) -> Result<ClientReport, String> {
     let (mean, max, percentiles) = distribution(text)?;
     let trouble = dropped > 0 || duplicated? > 0 || out_of_order? > 0;
     Ok(ClientReport {
-        counted: Counted::Messages,
+        counted: CountedUnit::Messages,
         requests: received,
         errors: dropped,
         duration_s: seconds,
@@ -64,7 +64,7 @@ fn one_way(text: &str, rate: &str) -> Result<ClientReport, String> {
     let bandwidth = after_prefix(text, "Summary: BandWidth is")?;
     let bandwidth = first(bandwidth).ok_or_else(|| not_a_number("BandWidth", bandwidth))?;
     Ok(ClientReport {
-        counted: Counted::Messages,
+        counted: CountedUnit::Messages,
         requests: count(sent).ok_or_else(|| not_a_number("Total of", sent))?,
         duration_s: amount(seconds).ok_or_else(|| not_a_number("Total of", seconds))?,
         rps: rate,

@@ -6,7 +6,7 @@ use crate::limits::{BUDGET_MAX, ROUNDS_MAX, WINDOW_MAX};
 use crate::scenario::WarmUp;
 use crate::scenario::section::{Read, Section};
 
-pub(super) struct Ends {
+pub(super) struct RunLimits {
     pub(super) rounds: Option<u32>,
     pub(super) budget: Option<Duration>,
     pub(super) precision: Option<f64>,
@@ -16,9 +16,9 @@ pub(super) struct Ends {
 }
 
 /// Reads each key from the section that `at` returns for it.
-pub(super) fn ends<'s, 'a: 's>(at: impl Fn(&str) -> &'s Section<'a>) -> Read<Ends> {
+pub(super) fn ends<'s, 'a: 's>(at: impl Fn(&str) -> &'s Section<'a>) -> Read<RunLimits> {
     let cpus_per_role = at("cpus_per_role").count("cpus_per_role", 1..4097)?;
-    Ok(Ends {
+    Ok(RunLimits {
         rounds: rounds(at("rounds"))?,
         budget: budget(at("budget"))?,
         precision: precision(at("precision"))?,

@@ -4,7 +4,7 @@ use toml::de::DeTable;
 
 use super::variant::variant_exists;
 use crate::scenario::section::{At, Read, Section, Source, plain, unknown};
-use crate::scenario::{Bound, Figure, Metric, ResponsesMay, Variant};
+use crate::scenario::{Bound, Figure, Metric, ResponseRule, Variant};
 
 const FIGURE_KEYS: &[&str] = &[
     "metric",
@@ -122,13 +122,13 @@ fn metric(section: &Section<'_>) -> Read<Metric> {
     })
 }
 
-fn responses(section: &Section<'_>) -> Read<ResponsesMay> {
+fn responses(section: &Section<'_>) -> Read<ResponseRule> {
     let Some(word) = section.text("responses")? else {
-        return Ok(ResponsesMay::default());
+        return Ok(ResponseRule::default());
     };
     match &*word.value {
-        "same" => Ok(ResponsesMay::NotDiffer),
-        "differ" => Ok(ResponsesMay::Differ),
+        "same" => Ok(ResponseRule::NotDiffer),
+        "differ" => Ok(ResponseRule::Differ),
         other => Err(section
             .source
             .mistake(word.span, unknown("value", other, &["same", "differ"]))),

@@ -8,7 +8,7 @@ use crate::scenario::section::{Read, Section, unknown};
 use crate::scenario::{Collect, Program};
 
 /// Programs, hosts with links, the default of `collect`, and the scale.
-pub(super) struct Given<'a> {
+pub(super) struct WorkContext<'a> {
     pub(super) programs: BTreeMap<String, Program>,
     pub(super) networks: Networks<'a>,
     /// Default for works.

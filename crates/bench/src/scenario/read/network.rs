@@ -7,7 +7,9 @@ use onrush_measure::amount;
 use toml::de::DeTable;
 
 use super::namespace::sysctl;
-use super::remote::{ACCESS_KEYS, SETTING_KEYS, access, check_nodes, is_mask, no_mask, settings};
+use super::remote::{
+    ACCESS_KEYS, SETTING_KEYS, access, check_nodes, invalid_mask, is_mask, settings,
+};
 use crate::limits::{HOSTS_MAX, INTERFACES_MAX, LINKS_MAX, QUEUES_MAX};
 use crate::scenario::network::{Host, Link, Network, target};
 use crate::scenario::remote::{Access, Remote, RemoteHost, Settings};
@@ -21,11 +23,11 @@ const LINK_KEYS: &[&str] = &["between", "queues", "interfaces", "rate", "mtu", "
 /// Hosts and links as written: values may contain parameters, which differ between variants.
 pub(super) struct Networks<'a> {
     source: Source<'a>,
-    hosts: Vec<(At<String>, Written)>,
+    hosts: Vec<(At<String>, HostSpec)>,
     links: Vec<At<&'a DeTable<'a>>>,
 }
 
-enum Written {
+enum HostSpec {
     /// A network namespace and its kernel settings.
     Namespace(BTreeMap<String, String>),
     /// Another machine.
@@ -34,7 +36,7 @@ enum Written {
 
 /// Hosts of the roles of a variant; both are `None` without `hosts`.
 #[derive(Default)]
-pub(super) struct Located {
+pub(super) struct VariantHosts {
     pub(super) network: Option<Network>,
     pub(super) remote: Option<Remote>,
 }
@@ -80,14 +82,14 @@ impl<'a> Networks<'a> {
         work: &Section<'a>,
         own: &Section<'a>,
         variant: &Variant,
-    ) -> Read<Located> {
+    ) -> Read<VariantHosts> {
         let section = if own.value("hosts").is_some() {
             own
         } else {
             work
         };
         let Some(table) = section.table("hosts")? else {
-            return Ok(Located::default());
+            return Ok(VariantHosts::default());
         };
         if own.value("hosts").is_some() {
             self.check_taken(&table, variant)?;
@@ -96,10 +98,10 @@ impl<'a> Networks<'a> {
         let mut used: Vec<usize> = of.values().copied().collect();
         used.sort_unstable();
         used.dedup();
-        let is_machine = |host: &usize| matches!(self.hosts[*host].1, Written::Machine(..));
+        let is_machine = |host: &usize| matches!(self.hosts[*host].1, HostSpec::Machine(..));
         if used.iter().any(is_machine) {
             let remote = self.machines(&table, &of, &used, variant)?;
-            return Ok(Located {
+            return Ok(VariantHosts {
                 remote: Some(remote),
                 network: None,
             });
@@ -108,8 +110,8 @@ impl<'a> Networks<'a> {
         let hosts = used.iter().map(|host| {
             let (name, host) = &self.hosts[*host];
             let sysctl = match host {
-                Written::Namespace(sysctl) => self.all_filled(sysctl, &variant.set, &name.span)?,
-                Written::Machine(..) => BTreeMap::new(),
+                HostSpec::Namespace(sysctl) => self.all_filled(sysctl, &variant.set, &name.span)?,
+                HostSpec::Machine(..) => BTreeMap::new(),
             };
             Ok(Host {
                 name: name.value.clone(),
@@ -133,8 +135,8 @@ impl<'a> Networks<'a> {
             links,
             of: of.collect(),
         };
-        self.check_ways(&network, variant, table.span)?;
-        Ok(Located {
+        self.check_links(&network, variant, table.span)?;
+        Ok(VariantHosts {
             network: Some(network),
             remote: None,
         })
@@ -150,7 +152,7 @@ impl<'a> Networks<'a> {
         let mut hosts = Vec::new();
         for host in used {
             let (name, host) = &self.hosts[*host];
-            let Written::Machine(access, settings) = host else {
+            let HostSpec::Machine(access, settings) = host else {
                 let said = format!(
                     "`{}` is a network namespace of this machine, but another role is on another machine: expected one kind of host",
                     name.value
@@ -165,7 +167,7 @@ impl<'a> Networks<'a> {
                 tune: tune.transpose()?.filter(|words| words != "none"),
             };
             if let Some(odd) = settings.steering.values().find(|mask| !is_mask(mask)) {
-                return Err(self.source.mistake(name.span.clone(), no_mask(odd)));
+                return Err(self.source.mistake(name.span.clone(), invalid_mask(odd)));
             }
             hosts.push(RemoteHost {
                 name: name.value.clone(),
@@ -330,7 +332,7 @@ impl<'a> Networks<'a> {
             };
             let filled = self.filled(&text.value, set, &text.span)?;
             if !is_mask(&filled) {
-                return Err(self.source.mistake(text.span, no_mask(&filled)));
+                return Err(self.source.mistake(text.span, invalid_mask(&filled)));
             }
             *mask = Some(filled);
         }
@@ -350,10 +352,10 @@ impl<'a> Networks<'a> {
     }
 
     /// Checks that there is a link between each role and the role that it connects to.
-    fn check_ways(&self, network: &Network, variant: &Variant, span: Range<usize>) -> Read<()> {
+    fn check_links(&self, network: &Network, variant: &Variant, span: Range<usize>) -> Read<()> {
         for role in variant.roles.keys().filter(|role| **role != Role::Server) {
             let asked = target(*role, || variant.roles.contains_key(&Role::Proxy));
-            if network.ways(*role, asked) > 0 {
+            if network.path_count(*role, asked) > 0 {
                 continue;
             }
             let name = |role: Role| {
@@ -374,7 +376,7 @@ impl<'a> Networks<'a> {
 }
 
 /// Reads a host, which is of exactly one kind.
-fn written<'a>(source: Source<'a>, table: &'a DeTable<'a>, span: Range<usize>) -> Read<Written> {
+fn written<'a>(source: Source<'a>, table: &'a DeTable<'a>, span: Range<usize>) -> Read<HostSpec> {
     let kinds: Vec<&str> = ["namespace"].into_iter().chain(ACCESS_KEYS).collect();
     let keys: Vec<&str> = kinds.iter().copied().chain(SETTING_KEYS).collect();
     let host = Section::open(source, table, span.clone(), &keys)?;
@@ -386,11 +388,11 @@ fn written<'a>(source: Source<'a>, table: &'a DeTable<'a>, span: Range<usize>) -
         return Err(source.mistake(span, said));
     }
     match access(&host)? {
-        Some(access) => Ok(Written::Machine(access, settings(&host)?)),
+        Some(access) => Ok(HostSpec::Machine(access, settings(&host)?)),
         None => {
             // Rejects `sysctl`, `steering` and `tune`, which only machines have.
             let host = Section::open(source, table, span, &kinds)?;
-            sysctl(&host).map(Written::Namespace)
+            sysctl(&host).map(HostSpec::Namespace)
         }
     }
 }

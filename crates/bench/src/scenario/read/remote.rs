@@ -148,7 +148,7 @@ pub(super) fn is_mask(text: &str) -> bool {
     !text.is_empty() && text.len() <= 1_024 && text.chars().all(letter)
 }
 
-pub(super) fn no_mask(found: &str) -> String {
+pub(super) fn invalid_mask(found: &str) -> String {
     format!("expected a mask of CPUs in hexadecimal digits such as \"fe\", found `{found}`")
 }
 
@@ -181,7 +181,7 @@ pub(super) fn check_nodes(source: &Source<'_>, remote: &Remote, at: &Range<usize
 }
 
 /// Checks that clients on several machines divide the load (`--shard`) and report results that can be added up.
-pub(super) fn check_parts(
+pub(super) fn check_sharded_client(
     section: &Section<'_>,
     variant: &Variant,
     programs: &BTreeMap<String, Program>,

@@ -67,7 +67,11 @@ impl<'a> Scale<'a> {
     }
 
     /// The section that contains `key`: the scale if it has the key, otherwise the experiment.
-    pub(super) fn before<'s>(&'s self, experiment: &'s Section<'a>, key: &str) -> &'s Section<'a> {
+    pub(super) fn section_with<'s>(
+        &'s self,
+        experiment: &'s Section<'a>,
+        key: &str,
+    ) -> &'s Section<'a> {
         let own = self.section.as_ref();
         own.filter(|section| section.value(key).is_some())
             .unwrap_or(experiment)
@@ -103,7 +107,7 @@ fn all<'a>(experiment: &Section<'a>) -> Read<Vec<(String, Scale<'a>)>> {
             } in parameters
             {
                 if !swept.contains(&parameter) {
-                    return Err(source.mistake(span, unswept(parameter, &swept)));
+                    return Err(source.mistake(span, not_swept_message(parameter, &swept)));
                 }
                 sweep.insert(
                     parameter.to_owned(),
@@ -134,7 +138,7 @@ fn swept<'a>(works: &[At<&'a DeTable<'a>>]) -> Vec<&'a str> {
 }
 
 /// Error message for values of a parameter that no work sweeps.
-fn unswept(parameter: &str, swept: &[&str]) -> String {
+fn not_swept_message(parameter: &str, swept: &[&str]) -> String {
     match swept {
         [] => format!(
             "no work has a `sweep`, so values of `{parameter}` have no effect: add one to a work, such as \

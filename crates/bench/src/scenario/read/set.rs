@@ -1,6 +1,6 @@
 //! Checks `set` of works, variants and scales: an unused value would look as if it had no effect on the measurement.
 
-use super::given::Given;
+use super::given::WorkContext;
 use super::variant::is_own_value;
 use crate::scenario::section::{Read, Section};
 
@@ -9,7 +9,7 @@ use crate::scenario::section::{Read, Section};
 ///
 /// # Errors
 /// The first unused name.
-pub(super) fn check_set(experiment: &Section<'_>, given: &Given<'_>) -> Read<()> {
+pub(super) fn check_set(experiment: &Section<'_>, given: &WorkContext<'_>) -> Read<()> {
     for work in experiment.tables("work")? {
         let variants = work.value.get("variant").into_iter();
         let variants = variants

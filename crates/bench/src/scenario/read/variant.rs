@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::given::{Given, collect};
-use super::remote::check_parts;
+use super::given::{WorkContext, collect};
+use super::remote::check_sharded_client;
 use crate::limits::VARIANTS_MAX;
 use crate::scenario::section::{At, Read, Section, Source, name, unknown};
 use crate::scenario::template::{first_unknown, is_named};
@@ -113,7 +113,7 @@ pub(super) fn variant_exists(
 
 pub(super) fn variants<'a>(
     work: &Section<'a>,
-    given: &Given<'a>,
+    given: &WorkContext<'a>,
     rate: Option<&Rate>,
     point: &At<Point>,
 ) -> Read<Vec<Variant>> {
@@ -168,7 +168,7 @@ pub(super) fn variants<'a>(
         };
         let located = given.networks.of_variant(work, &section, &variant)?;
         (variant.network, variant.remote) = (located.network, located.remote);
-        check_parts(&section, &variant, &given.programs)?;
+        check_sharded_client(&section, &variant, &given.programs)?;
         check_idle(&section, &variant, given)?;
         check_templates(&section, &variant, &given.programs, rate)?;
         variants.push(variant);
@@ -177,7 +177,7 @@ pub(super) fn variants<'a>(
 }
 
 /// Rejects idle connections in variants with hosts: they are opened only on this machine.
-fn check_idle(section: &Section<'_>, variant: &Variant, given: &Given<'_>) -> Read<()> {
+fn check_idle(section: &Section<'_>, variant: &Variant, given: &WorkContext<'_>) -> Read<()> {
     let is_idle = |name: &String| matches!(programs_of(given, name), Some(Launch::Idle(_)));
     let has_hosts = variant.network.is_some() || variant.remote.is_some();
     if has_hosts && variant.roles.values().any(is_idle) {
@@ -189,7 +189,7 @@ fn check_idle(section: &Section<'_>, variant: &Variant, given: &Given<'_>) -> Re
     Ok(())
 }
 
-fn programs_of<'p>(given: &'p Given<'_>, name: &str) -> Option<&'p Launch> {
+fn programs_of<'p>(given: &'p WorkContext<'_>, name: &str) -> Option<&'p Launch> {
     given.programs.get(name).map(|program| &program.launch)
 }
 
@@ -302,7 +302,7 @@ fn value_names(role: Role, variant: &Variant, rate: Option<&Rate>) -> Vec<String
     }
     if let Some(network) = &variant.network {
         let asked = target(role, || variant.roles.contains_key(&Role::Proxy));
-        let ways = network.ways(role, asked);
+        let ways = network.path_count(role, asked);
         names.extend((0..ways).map(|way| format!("target.{way}")));
     }
     if variant.remote.is_some() {

@@ -3,7 +3,7 @@
 use onrush_measure::amount;
 
 use super::figure::figures;
-use super::given::Given;
+use super::given::WorkContext;
 use super::sweep::{labels, points};
 use super::variant::{check_use, variant_exists, variants};
 use crate::limits::WORKS_MAX;
@@ -32,7 +32,7 @@ const WORK_KEYS: &[&str] = &[
 ];
 const RATE_KEYS: &[&str] = &["share", "work", "variant"];
 
-pub(super) fn works<'a>(section: &Section<'a>, given: &Given<'a>) -> Read<Vec<Work>> {
+pub(super) fn works<'a>(section: &Section<'a>, given: &WorkContext<'a>) -> Read<Vec<Work>> {
     let tables = section.tables("work")?;
     if tables.is_empty() || tables.len() > WORKS_MAX {
         return Err(section.source.mistake(
@@ -82,7 +82,7 @@ fn check_road(section: &Section<'_>, points: usize) -> Read<()> {
 
 fn work<'a>(
     section: &Section<'a>,
-    given: &Given<'a>,
+    given: &WorkContext<'a>,
     before: &[Work],
     name: &str,
     point: At<Point>,
@@ -110,7 +110,7 @@ fn work<'a>(
         variants,
         figures,
         point: point.value,
-        is_road: section.flag("road")?.unwrap_or(false),
+        has_steps: section.flag("road")?.unwrap_or(false),
         labels: Vec::new(),
     })
 }

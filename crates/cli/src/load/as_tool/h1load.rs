@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use onrush_load::dialect::h1load::{Form, Lines, Overhead, Shown};
+use onrush_load::dialect::h1load::{LineFormat, LineFormatter, OutputOptions, Overhead};
 use onrush_load::{Cipher, Version};
 
 use super::line::{Line, Printer, Run, is_https};
 use super::option::Action::{Flag, Ignored, Value};
-use super::option::{Given, Grammar, Row, Syntax, any, table};
+use super::option::{Grammar, ParsedOptions, Row, Syntax, any, table};
 
 const HELP: &str = "\
 onrush load --as h1load [option]... URL
@@ -71,18 +71,18 @@ pub(super) fn read(words: &[String]) -> Result<Line, String> {
     SYNTAX.line(words, run)
 }
 
-fn run(given: Given) -> Result<Run, String> {
+fn run(given: ParsedOptions) -> Result<Run, String> {
     // 0 means unlimited.
     let bound = |name| given.last(name).filter(|number| *number != "0");
     let rate = bound("-R");
     if rate.is_some() && bound("-T").is_some() {
         return Err("-R and -T cannot be combined: with -T a connection sends at most 1000/MS requests per second; pass -R or -T".to_owned());
     }
-    let shown = Shown {
+    let shown = OutputOptions {
         form: match given.all("-l").count() {
-            0 => Form::Brief,
-            1 => Form::Long,
-            _ => Form::Raw,
+            0 => LineFormat::Brief,
+            1 => LineFormat::Long,
+            _ => LineFormat::Raw,
         },
         statuses: given.has("-S"),
         overhead: given.last("-O").map(overhead).transpose()?,
@@ -119,13 +119,13 @@ fn run(given: Given) -> Result<Run, String> {
         native.push("--skip-first".to_owned());
     }
     native.extend(given.all("-H").map(|header| format!("--header={header}")));
-    let url = url(given.only_word("URL", "h1load accepts one URL")?);
+    let url = url(given.only_argument("URL", "h1load accepts one URL")?);
     if is_https(&url) {
         native.extend(Tls::of(&given)?.flags());
     }
     native.push(url);
     let printer = Printer::H1load {
-        lines: Lines::new(shown),
+        lines: LineFormatter::new(shown),
         percentiles: given.has("-P"),
     };
     Ok(Run {
@@ -146,7 +146,7 @@ struct Tls {
 }
 
 impl Tls {
-    fn of(given: &Given) -> Result<Tls, String> {
+    fn of(given: &ParsedOptions) -> Result<Tls, String> {
         let ciphers_of = |name, version| match given.last(name) {
             Some(list) => ciphers(name, version, list),
             None => Ok(Vec::new()),
@@ -291,7 +291,7 @@ mod tests {
     use crate::load::as_tool::tests::native;
 
     #[test]
-    fn a_line_of_h1load_becomes_one_of_ours() {
+    fn h1load_line_is_translated() {
         for (line, expected) in [
             (
                 "127.0.0.1:8000/?s=100",
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_is_read_too() {
+    fn output_flags_are_parsed() {
         let shown = |line: &str| {
             let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
             match read(&words) {
@@ -361,14 +361,14 @@ mod tests {
             }
         };
         for (line, form) in [
-            ("-d 1 a:1", Form::Brief),
-            ("-l a:1", Form::Long),
-            ("-ll a:1", Form::Raw),
-            ("-l a:1 -l", Form::Raw),
+            ("-d 1 a:1", LineFormat::Brief),
+            ("-l a:1", LineFormat::Long),
+            ("-ll a:1", LineFormat::Raw),
+            ("-l a:1 -l", LineFormat::Raw),
         ] {
-            let expected = Lines::new(Shown {
+            let expected = LineFormatter::new(OutputOptions {
                 form,
-                ..Shown::default()
+                ..OutputOptions::default()
             });
             let Printer::H1load { lines, percentiles } = shown(line).printer else {
                 panic!("h1load's printer");
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_the_option_and_a_way() {
+    fn errors_name_option_and_alternative() {
         for (line, part) in [
             ("", "no URL given"),
             ("a:1 b:2", "\"b:2\" after the URL \"a:1\""),

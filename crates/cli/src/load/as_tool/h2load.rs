@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use onrush_load::dialect::h2load::{End, Text};
+use onrush_load::dialect::h2load::{End, SummaryFormatter};
 use onrush_measure::amount::count;
 
 use super::super::value::duration_or_seconds;
 use super::line::{Line, Printer, Run, is_https};
 use super::option::Action::{Flag, IgnoredValue, NotedValue, Refused, Value};
-use super::option::{Given, Grammar, Row, Syntax, any, table};
+use super::option::{Grammar, ParsedOptions, Row, Syntax, any, table};
 
 const HELP: &str = "\
 onrush load --as h2load [option]... URL
@@ -61,8 +61,8 @@ pub(super) fn read(words: &[String]) -> Result<Line, String> {
     SYNTAX.line(words, run)
 }
 
-fn run(given: Given) -> Result<Run, String> {
-    let url = given.only_word("URL", "for several URLs use onrush load --http2 --in-turn")?;
+fn run(given: ParsedOptions) -> Result<Run, String> {
+    let url = given.only_argument("URL", "for several URLs use onrush load --http2 --in-turn")?;
     let url = url.to_owned();
     let has_tls = is_https(&url);
     let lists = given.last("--alpn-list --npn-list");
@@ -114,7 +114,7 @@ fn run(given: Given) -> Result<Run, String> {
     });
     native.extend(given.all("-d -H").map(str::to_owned));
     native.push(url);
-    let text = Text {
+    let text = SummaryFormatter {
         threads,
         clients,
         end,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_reason() {
+    fn errors_have_reason() {
         for (line, part) in [
             ("-n 1", "no URL given"),
             ("-n 0 http://a/", "-n 0: expected a whole number"),

@@ -4,7 +4,7 @@
 mod options;
 
 use super::line::{Line, Printer, Run, is_https};
-use super::option::Given;
+use super::option::ParsedOptions;
 use options::{HEY, NO_END, OHA, OUR_FLAGS, plain};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,9 +22,9 @@ pub(super) fn read(tool: Tool, words: &[String]) -> Result<Line, String> {
     syntax.line(words, |given| run(tool, given))
 }
 
-fn run(tool: Tool, mut given: Given) -> Result<Run, String> {
+fn run(tool: Tool, mut given: ParsedOptions) -> Result<Run, String> {
     let url = given
-        .only_word("URL", "only one URL is accepted")?
+        .only_argument("URL", "only one URL is accepted")?
         .to_owned();
     let (name, timeout) = match tool {
         Tool::Hey => ("hey", "20s"),
@@ -85,7 +85,7 @@ fn of_all(rate: &str, workers: &str) -> Result<f64, String> {
     numbers.map(|(rate, workers)| rate * workers)
 }
 
-fn burst(given: &Given) -> Result<Option<String>, String> {
+fn burst(given: &ParsedOptions) -> Result<Option<String>, String> {
     match (given.last("--burst-rate"), given.last("--burst-delay")) {
         (count, Some(every)) => Ok(Some(format!("--burst={}/{every}", count.unwrap_or("1")))),
         (Some(_), None) => {
@@ -96,7 +96,7 @@ fn burst(given: &Given) -> Result<Option<String>, String> {
 }
 
 /// Headers of a request. The last one of a name replaces earlier ones and the tool's own.
-fn headers(tool: Tool, given: &Given) -> Vec<&str> {
+fn headers(tool: Tool, given: &ParsedOptions) -> Vec<&str> {
     let (own, codings) = match tool {
         Tool::Hey => (Some("Content-Type: text/html"), "Accept-Encoding: gzip"),
         Tool::Oha => (None, "Accept-Encoding: gzip, compress, deflate, br"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_hey_becomes_one_of_ours() {
+    fn hey_line_is_translated() {
         for (line, expected) in [
             (
                 "-n=100 -c 10 -disable-compression http://a/",
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_equal_is_refused_by_its_name_with_a_way() {
+    fn unsupported_option_errors_name_alternative() {
         for (tool, line, part) in [
             (Tool::Oha, "--http-version 3 http://a/", "expected 1.1 or 2"),
             (
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_difference_is_said() {
+    fn options_without_effect_have_notes() {
         let words = ["-w", "--fps", "5", "http://a/"].map(str::to_owned);
         let Ok(Line::Run(run)) = read(Tool::Oha, &words) else {
             panic!("it is one");

@@ -29,11 +29,11 @@ pub(super) struct Run {
 #[derive(Debug)]
 pub(super) enum Printer {
     H1load {
-        lines: dialect::h1load::Lines,
+        lines: dialect::h1load::LineFormatter,
         percentiles: bool,
     },
-    H2load(dialect::h2load::Text),
-    Wrk(dialect::wrk::Text),
+    H2load(dialect::h2load::SummaryFormatter),
+    Wrk(dialect::wrk::SummaryFormatter),
     Mcblaster,
     /// The report of `onrush load`, at the end.
     Own,

@@ -4,7 +4,7 @@ use onrush_load::limits::RATIO_MAX;
 
 use super::line::{Line, Printer, Run};
 use super::option::Action::{Flag, Ignored, IgnoredValue, Value};
-use super::option::{Given, Grammar, Row, Syntax, table};
+use super::option::{Grammar, ParsedOptions, Row, Syntax, table};
 
 const HELP: &str = "\
 onrush load --as mcblaster [option]... HOST
@@ -60,8 +60,8 @@ pub(super) fn read(words: &[String]) -> Result<Line, String> {
     SYNTAX.line(words, run)
 }
 
-fn run(mut given: Given) -> Result<Run, String> {
-    let host = given.only_word("host", "mcblaster accepts one host")?;
+fn run(mut given: ParsedOptions) -> Result<Run, String> {
+    let host = given.only_argument("host", "mcblaster accepts one host")?;
     let host = match host.contains(':') && !host.starts_with('[') {
         true => format!("[{host}]"),
         false => host.to_owned(),
@@ -109,7 +109,7 @@ fn run(mut given: Given) -> Result<Run, String> {
 }
 
 /// Port of all requests.
-fn port_of_gets(given: &Given) -> Result<&str, String> {
+fn port_of_gets(given: &ParsedOptions) -> Result<&str, String> {
     match (given.last("-u"), given.last("-w")) {
         (Some(_), Some(sets)) => Err(format!(
             "-u and -w {sets}: gets go over UDP and sets over TCP, but a run uses only one of them: start one run with -u and -r, and one with -p and -w"
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn proportions_stay_within_what_a_ratio_may_have() {
+    fn ratios_are_reduced_to_limit() {
         assert_eq!(reduced(300_000, 100_000), (3, 1));
         assert_eq!(reduced(4_000_000_001, 1), (999_750, 1));
         assert_eq!(reduced(5, 0), (1, 0));

@@ -57,7 +57,7 @@ pub(super) struct Syntax {
 
 /// A parsed command line.
 #[derive(Default)]
-pub(super) struct Given {
+pub(super) struct ParsedOptions {
     /// First names of options with their values, in the order of the command line.
     options: Vec<(&'static str, String)>,
     /// Words that are not options.
@@ -71,9 +71,9 @@ impl Syntax {
     pub(super) fn line(
         &self,
         words: &[String],
-        run: impl FnOnce(Given) -> Result<Run, String>,
+        run: impl FnOnce(ParsedOptions) -> Result<Run, String>,
     ) -> Result<Line, String> {
-        let mut given = Given::default();
+        let mut given = ParsedOptions::default();
         match self.grammar {
             Grammar::Go => self.read_go(words, &mut given)?,
             Grammar::Getopt | Grammar::GetoptLong | Grammar::Clap => {
@@ -86,7 +86,7 @@ impl Syntax {
         }
     }
 
-    fn read_getopt(&self, words: &[String], given: &mut Given) -> Result<(), String> {
+    fn read_getopt(&self, words: &[String], given: &mut ParsedOptions) -> Result<(), String> {
         let mut parser = lexopt::Parser::from_args(words);
         parser.set_short_equals(false);
         while !given.has("-h")
@@ -109,7 +109,7 @@ impl Syntax {
         Ok(())
     }
 
-    fn read_go(&self, words: &[String], given: &mut Given) -> Result<(), String> {
+    fn read_go(&self, words: &[String], given: &mut ParsedOptions) -> Result<(), String> {
         let mut words = words.iter();
         while !given.has("-h")
             && let Some(word) = words.next()
@@ -137,7 +137,7 @@ impl Syntax {
     fn take(
         &self,
         name: &str,
-        given: &mut Given,
+        given: &mut ParsedOptions,
         value: impl FnOnce() -> Result<String, String>,
     ) -> Result<(), String> {
         let (first, action) = self.find(name)?;
@@ -203,7 +203,7 @@ impl Syntax {
     }
 }
 
-impl Given {
+impl ParsedOptions {
     /// Values of these options, separated by spaces, in the order of the command line.
     pub(super) fn all(&self, names: &str) -> impl DoubleEndedIterator<Item = &str> {
         let options = self.options.iter();
@@ -227,7 +227,7 @@ impl Given {
     }
 
     /// The only word that is not an option.
-    pub(super) fn only_word(&self, what: &str, why_not_more: &str) -> Result<&str, String> {
+    pub(super) fn only_argument(&self, what: &str, why_not_more: &str) -> Result<&str, String> {
         match &*self.words {
             [] => Err(format!("no {what} given")),
             [word] => Ok(word),

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use onrush_load::dialect::wrk::{CALIBRATION, Shown, Text};
+use onrush_load::dialect::wrk::{CALIBRATION, OutputOptions, SummaryFormatter};
 use onrush_load::target::Target;
 
 pub(super) use onrush_load::dialect::wrk::Tool;
 
 use super::line::{Line, Printer, Run, is_https};
 use super::option::Action::{Flag, Refused, Value};
-use super::option::{Given, Grammar, Row, Syntax, any, table};
+use super::option::{Grammar, ParsedOptions, Row, Syntax, any, table};
 
 const HELP_WRK: &str = "\
 onrush load --as wrk [option]... URL
@@ -77,14 +77,14 @@ pub(super) fn read(tool: Tool, words: &[String]) -> Result<Line, String> {
     syntax.line(words, |given| run(tool, given))
 }
 
-fn run(tool: Tool, given: Given) -> Result<Run, String> {
-    let url = given.only_word(
+fn run(tool: Tool, given: ParsedOptions) -> Result<Run, String> {
+    let url = given.only_argument(
         "URL",
         "further arguments are for scripts, which are not supported",
     )?;
     // wrk requires a scheme.
     Target::of_url(url)?;
-    let shown = Shown {
+    let shown = OutputOptions {
         tool,
         url: url.to_owned(),
         duration: Duration::from_secs(given.number("-d").unwrap_or(10)),
@@ -97,11 +97,11 @@ fn run(tool: Tool, given: Given) -> Result<Run, String> {
     let mut native = native(&shown, given.number("-R").unwrap_or(0))?;
     native.extend(given.all("-H").map(|header| format!("--header={header}")));
     native.push(shown.url.clone());
-    Ok(given.run(native, Printer::Wrk(Text::new(shown))))
+    Ok(given.run(native, Printer::Wrk(SummaryFormatter::new(shown))))
 }
 
 /// Native flags except headers.
-fn native(shown: &Shown, rate: u64) -> Result<Vec<String>, String> {
+fn native(shown: &OutputOptions, rate: u64) -> Result<Vec<String>, String> {
     let seconds = shown.duration.as_secs();
     let mut native = vec![
         "-c".to_owned(),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_wrk_becomes_one_of_ours() {
+    fn wrk_line_is_translated() {
         for (line, expected) in [
             ("http://a/", "-c 10 -t 2 -d 10s --timeout=11s http://a/"),
             (
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_wrk2_has_a_rate_and_a_warm_up_when_it_is_long() {
+    fn long_wrk2_line_has_warm_up() {
         for (line, expected) in [
             (
                 "-R2000 -t2 -c100 -d30s -L http://a/",

@@ -1,7 +1,7 @@
 //! Bracket classes of PCRE. The characters `[`, `&`, `~` and `-` have no special meaning in them, unlike in Rust.
 
 use super::escape::Escape;
-use super::{Parser, unlike};
+use super::{Parser, unsupported};
 
 /// POSIX names that PCRE and Rust both define, for the same bytes.
 const NAMES: [&str; 14] = [
@@ -38,15 +38,15 @@ impl Parser<'_> {
                     self.at += 1;
                     let high = self.take().unwrap_or(b']');
                     let Item::Byte(high) = self.item(high)? else {
-                        return Err(unlike("a range that ends with a class"));
+                        return Err(unsupported("a range that ends with a class"));
                     };
                     if high < low {
-                        return Err(unlike("a range in descending order"));
+                        return Err(unsupported("a range in descending order"));
                     }
                     inside += &format!("{}-{}", written(low), written(high));
                 }
                 Item::Byte(byte) => inside += &written(byte),
-                _ if is_range => return Err(unlike("a range that starts with a class")),
+                _ if is_range => return Err(unsupported("a range that starts with a class")),
                 Item::Set(set) => inside += &set,
                 Item::Unknown => is_known = false,
             }
@@ -64,7 +64,7 @@ impl Parser<'_> {
     fn item(&mut self, byte: u8) -> Result<Item, String> {
         match (byte, self.peek()) {
             (b'[', Some(b':')) => self.named().map(Item::Set),
-            (b'[', Some(b'.' | b'=')) => Err(unlike("a collating element")),
+            (b'[', Some(b'.' | b'=')) => Err(unsupported("a collating element")),
             (b'\\', Some(b'b')) => {
                 self.at += 1;
                 Ok(Item::Byte(0x08))
@@ -86,7 +86,7 @@ impl Parser<'_> {
         // With the flag for case, PCRE treats these as all letters before it negates them.
         let is_cased = name.starts_with('^') && matches!(bare, "lower" | "upper");
         if !NAMES.contains(&bare) || is_cased {
-            return Err(unlike(&format!("the class [:{name}:]")));
+            return Err(unsupported(&format!("the class [:{name}:]")));
         }
         let text = format!("[:{name}:]");
         self.at += text.len() - 1;

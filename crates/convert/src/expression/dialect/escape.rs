@@ -1,6 +1,6 @@
 //! Escapes of PCRE.
 
-use super::{ANYTHING, Parser, Unknown, unlike};
+use super::{ANYTHING, Parser, Unknown, unsupported};
 
 /// Meaning of an escape, inside or outside a class.
 pub(super) enum Escape {
@@ -127,7 +127,7 @@ impl Parser<'_> {
             self.at += 1;
             value = 8 * value + u32::from(digit - b'0');
         }
-        u8::try_from(value).map_err(|_| unlike("an octal number above \\377"))
+        u8::try_from(value).map_err(|_| unsupported("an octal number above \\377"))
     }
 
     /// Reads up to two hexadecimal digits, or digits in braces.
@@ -146,7 +146,7 @@ impl Parser<'_> {
         };
         let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         let value = u8::from_str_radix(digits, 16).ok().filter(|_| is_number);
-        let value = value.ok_or_else(|| unlike("a number \\x that is not a byte"))?;
+        let value = value.ok_or_else(|| unsupported("a number \\x that is not a byte"))?;
         self.at += length;
         Ok(value)
     }
@@ -155,7 +155,7 @@ impl Parser<'_> {
     fn foreign(&mut self, byte: u8) -> Result<Escape, String> {
         let what = format!("\\{}", char::from(byte));
         if self.unknown == Unknown::Refused {
-            return Err(unlike(&what));
+            return Err(unsupported(&what));
         }
         // Properties and names continue after the letter.
         let rest = self.rest();
@@ -166,14 +166,14 @@ impl Parser<'_> {
             (b'g' | b'k', Some(b'{')) => rest.find('}').map(|end| end + 1),
             _ => None,
         };
-        self.at += length.ok_or_else(|| unlike(&what))?;
+        self.at += length.ok_or_else(|| unsupported(&what))?;
         Ok(Escape::Unknown)
     }
 
     /// Handles syntax outside of classes that was read and cannot be translated.
     fn unknown(&mut self, what: &str) -> Result<(), String> {
         match self.unknown {
-            Unknown::Refused => Err(unlike(what)),
+            Unknown::Refused => Err(unsupported(what)),
             Unknown::Widened => self.put(ANYTHING),
         }
     }

@@ -1,7 +1,7 @@
 //! Translated expressions match the same texts as PCRE. The expected results are from PCRE2 10.42.
 
 use super::*;
-use crate::expression::pcre::translated;
+use crate::expression::pcre::with_pcre_semantics;
 
 /// Texts for the expressions of [`CASES`] and [`REFUSED`].
 const TEXTS: [&[u8]; 32] = [
@@ -204,7 +204,7 @@ const REFUSED: [(&str, &[usize]); 24] = [
 #[test]
 fn translations_match_like_pcre() {
     for (pattern, expected) in CASES {
-        let carried = carried(pattern).expect(pattern);
+        let carried = translate(pattern).expect(pattern);
         assert_eq!(found(&carried), expected, "{pattern} as {carried}");
     }
 }
@@ -221,16 +221,16 @@ fn untranslatable_is_refused_and_widened() {
         assert_eq!(missing, None, "{pattern} as {wider}");
     }
     for (pattern, _) in REFUSED {
-        assert!(carried(pattern).is_err(), "{pattern}");
+        assert!(translate(pattern).is_err(), "{pattern}");
     }
     // A byte that is not UTF-8 and was replaced.
-    assert!(carried("^/caf\u{FFFD}").is_err());
+    assert!(translate("^/caf\u{FFFD}").is_err());
     assert_eq!(wider("^/caf\u{FFFD}"), None);
 }
 
 /// Indexes of the texts that an expression matches.
 fn found(pattern: &str) -> Vec<usize> {
-    let regex = regex::bytes::Regex::new(&translated(pattern)).expect(pattern);
+    let regex = regex::bytes::Regex::new(&with_pcre_semantics(pattern)).expect(pattern);
     let texts = TEXTS.iter().enumerate();
     let found = texts.filter(|(_, text)| regex.is_match(text));
     found.map(|(at, _)| at).collect()

@@ -7,7 +7,7 @@ use super::*;
 fn routes_of(front: &str, guards: Guards) -> (Vec<String>, Conversion) {
     let text =
         format!("frontend f\n mode http\n bind :80\n{front}\n default_backend app\n{AROUND}");
-    let files = Written(vec![("/h.cfg", text)]);
+    let files = MemoryFiles(vec![("/h.cfg", text)]);
     let directory = Path::new("/etc/haproxy");
     let conversion = convert(&files, Path::new("/h.cfg"), directory, guards);
     let conversion = verified(conversion.expect("it is HAProxy's language"));

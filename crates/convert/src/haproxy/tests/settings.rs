@@ -313,7 +313,7 @@ fn clients(bind: &str, list: &str, guards: Guards) -> Option<String> {
     );
     let files = vec![("/h.cfg", text), ("/certs", list.to_owned())];
     let (path, directory) = (Path::new("/h.cfg"), Path::new("/"));
-    let conversion = convert(&Written(files), path, directory, guards);
+    let conversion = convert(&MemoryFiles(files), path, directory, guards);
     let conversion = verified(conversion.expect("it is HAProxy's language"));
     let tls = lines(&conversion).into_iter();
     let mut tls = tls.filter(|line| line.starts_with("tls = "));

@@ -254,7 +254,7 @@ fn unknown_refusing_conditions_refuse_all() {
         let conversion = check_text(&server, &["respond = { status = 403 }"], &["forward ="]);
         assert!(!conversion.is_complete(), "{guard}");
         let text = format!("http {{ server {{ {server} }} }}");
-        let files = Written(vec![("/n.conf", text)]);
+        let files = MemoryFiles(vec![("/n.conf", text)]);
         let open = convert(&files, Path::new("/n.conf"), Path::new("/"), Guards::Open);
         let open = open.expect("it is nginx's language");
         assert!(open.text.contains("forward ="), "{}", open.text);

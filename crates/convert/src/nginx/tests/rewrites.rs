@@ -8,7 +8,7 @@ const NEW: &str =
 /// The routes of a server, each on one line, without those for `location /new/` and the rest, and what became of the `rewrite`.
 fn routes(server: &str, guards: Guards) -> (Vec<String>, bool) {
     let text = format!("http {{ server {{ {server} }} }}");
-    let files = Written(vec![("/n.conf", text)]);
+    let files = MemoryFiles(vec![("/n.conf", text)]);
     let conversion = convert(&files, Path::new("/n.conf"), Path::new("/"), guards);
     let conversion = verified(conversion.expect("it is nginx's language"));
     let all = lines(&conversion);

@@ -25,7 +25,7 @@ impl CountedMemory {
     }
 
     /// Excludes this thread's allocations and frees from now on, for example because it simulates the clients.
-    pub fn leave_this_thread_out() {
+    pub fn exclude_this_thread() {
         IS_LEFT_OUT.set(true);
     }
 }
@@ -33,32 +33,32 @@ impl CountedMemory {
 // SAFETY: every call is forwarded to an allocator, which keeps the contract; counting changes none of its memory.
 unsafe impl GlobalAlloc for CountedMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(0, cut(layout.size()));
+        count(0, allocated_size(layout.size()));
         // SAFETY: the caller keeps the contract of this function, which is the same.
         unsafe { Memory.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count(0, cut(layout.size()));
+        count(0, allocated_size(layout.size()));
         // SAFETY: as above.
         unsafe { Memory.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        count(cut(layout.size()), 0);
+        count(allocated_size(layout.size()), 0);
         // SAFETY: as above; the memory came from the same allocator.
         unsafe { Memory.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(cut(layout.size()), cut(size));
+        count(allocated_size(layout.size()), allocated_size(size));
         // SAFETY: as above.
         unsafe { Memory.realloc(memory, layout, size) }
     }
 }
 
 /// Bytes that glibc uses for an allocation: a length before it, in steps of 16.
-fn cut(bytes: usize) -> usize {
+fn allocated_size(bytes: usize) -> usize {
     (bytes + 8).next_multiple_of(16).max(32)
 }
 

@@ -15,7 +15,7 @@ use crate::buffers::buffer::Pool;
 use crate::buffers::input::Input;
 use crate::clock::{self, Instant};
 use crate::driver::calls;
-use crate::driver::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch};
+use crate::driver::operations::{FileRange, LastSend, ListenerState, NextData, Operations, Sender};
 use crate::error::{Error, Op};
 use crate::file::File;
 use crate::file::pipe::Pipe;
@@ -73,16 +73,16 @@ impl Operations for Epoll {
     fn accept(
         &mut self,
         listener: Key,
-        accepting: Accepting,
+        accepting: ListenerState,
         sockets: &mut Sockets,
     ) -> Result<Key, Errno> {
         match accepting {
-            Accepting::Ongoing if sockets[listener].readable => {}
-            Accepting::Ongoing => return Err(Errno::AGAIN),
+            ListenerState::Ongoing if sockets[listener].readable => {}
+            ListenerState::Ongoing => return Err(Errno::AGAIN),
             // A core that stops asks the kernel: a connection that arrived since the last look must not be lost.
-            Accepting::Ending => {}
+            ListenerState::Ending => {}
             // From here on new connections wake the other process only.
-            Accepting::Leaving => self.forget(&sockets[listener]),
+            ListenerState::Leaving => self.forget(&sockets[listener]),
         }
         let accepted = calls::accept(&sockets[listener], SocketFlags::NONBLOCK);
         sockets[listener].readable = accepted.as_ref().err() != Some(&Errno::AGAIN);
@@ -148,7 +148,7 @@ impl Operations for Epoll {
     fn send(
         &mut self,
         key: Key,
-        follows: Follows,
+        follows: NextData,
         sockets: &mut Sockets,
         now: Instant,
     ) -> Result<(), Error> {
@@ -167,7 +167,7 @@ impl Operations for Epoll {
         &mut self,
         key: Key,
         file: &File,
-        stretch: Stretch,
+        stretch: FileRange,
         sockets: &mut Sockets,
         _: &Rc<Pool>,
     ) -> Result<u64, Error> {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustix::io::Errno;
 
-use super::{Happening, Simulated};
+use super::{Simulated, SimulatedEvent};
 use crate::driver::event::{Event, Readiness};
 use crate::limits::{DATAGRAM_BYTES_MAX, SIMULATED_DATAGRAMS_MAX};
 use crate::socket::batch::{ReceiveBatch, Segmentation, SendBatch};
@@ -14,7 +14,7 @@ use crate::socket::key::Key;
 use crate::socket::{Ended, Socket, Sockets};
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Flight {
+pub(super) struct InTransit {
     from: SocketAddr,
     to: SocketAddr,
     ecn: Ecn,
@@ -29,7 +29,7 @@ struct Endpoint {
     address: SocketAddr,
     peer: Option<SocketAddr>,
     /// Arrived and not yet received; at most [`SIMULATED_DATAGRAMS_MAX`].
-    inbox: VecDeque<Flight>,
+    inbox: VecDeque<InTransit>,
     /// A datagram was refused, and no operation has reported it yet.
     is_refused: bool,
 }
@@ -54,12 +54,12 @@ impl Datagrams {
     }
 
     /// Handles an event of a datagram socket; returns whether the socket still exists.
-    pub(super) fn happen(&mut self, key: Key, id: u64, what: &Happening) -> bool {
+    pub(super) fn happen(&mut self, key: Key, id: u64, what: &SimulatedEvent) -> bool {
         let endpoint = self.endpoints.get_mut(&key.0);
         let Some(endpoint) = endpoint.filter(|endpoint| endpoint.id == id) else {
             return false;
         };
-        endpoint.is_refused |= *what == Happening::Refused;
+        endpoint.is_refused |= *what == SimulatedEvent::Refused;
         true
     }
 
@@ -133,7 +133,7 @@ impl Simulated {
     /// Sends some of the batch, each segment as a datagram.
     pub(super) fn send_batch(&mut self, key: Key, batch: &mut SendBatch) -> Result<usize, Errno> {
         let id = self.take_refusal(key)?;
-        if self.hesitates(key, id) {
+        if self.injects_again(key, id) {
             return Err(Errno::AGAIN);
         }
         let mut count = 0;
@@ -148,25 +148,25 @@ impl Simulated {
             let mut from = source(endpoint.address, to);
             from.set_ip(message.from.unwrap_or(from.ip()));
             let (ecn, bytes) = (message.ecn, bytes.to_vec());
-            let copies = if self.happens(self.options.lost) {
+            let copies = if self.occurs_randomly(self.options.lost) {
                 0
             } else {
-                1 + u32::from(self.happens(self.options.duplicated))
+                1 + u32::from(self.occurs_randomly(self.options.duplicated))
             };
             for _ in 0..copies {
                 // Scheduled independently of earlier datagrams, so it may overtake them.
-                let flight = Flight {
+                let flight = InTransit {
                     from,
                     to,
                     ecn,
                     bytes: bytes.clone(),
                     sender: (key.0, id),
                 };
-                self.schedule(key, id, Happening::Datagram(Box::new(flight)));
+                self.schedule(key, id, SimulatedEvent::Datagram(Box::new(flight)));
             }
             batch.consume(Segmentation::Engine);
             count += 1;
-            if self.happens(self.options.short) {
+            if self.occurs_randomly(self.options.short) {
                 break;
             }
         }
@@ -180,7 +180,7 @@ impl Simulated {
     ) -> Result<usize, Errno> {
         batch.clear();
         let id = self.take_refusal(key)?;
-        if self.datagrams.endpoint(key).inbox.is_empty() || self.hesitates(key, id) {
+        if self.datagrams.endpoint(key).inbox.is_empty() || self.injects_again(key, id) {
             return Err(Errno::AGAIN);
         }
         let mut count = 0;
@@ -190,7 +190,7 @@ impl Simulated {
             };
             batch.put(&flight.bytes, flight.from, flight.to.ip(), flight.ecn);
             count += 1;
-            if self.happens(self.options.short) {
+            if self.occurs_randomly(self.options.short) {
                 break;
             }
         }
@@ -206,7 +206,7 @@ impl Simulated {
         }
     }
 
-    pub(super) fn arrive(&mut self, flight: Flight, events: &mut Vec<Event>) {
+    pub(super) fn arrive(&mut self, flight: InTransit, events: &mut Vec<Event>) {
         let Some(key) = self.datagrams.find(flight.to) else {
             return self.refuse(&flight);
         };
@@ -226,12 +226,12 @@ impl Simulated {
     }
 
     /// No socket has the address: a connected sender gets an error, as by ICMP (udp(7)).
-    fn refuse(&mut self, flight: &Flight) {
+    fn refuse(&mut self, flight: &InTransit) {
         let (index, id) = flight.sender;
         let sender = self.datagrams.endpoints.get(&index);
         let is_connected = |sender: &&Endpoint| sender.id == id && sender.peer == Some(flight.to);
         if sender.filter(is_connected).is_some() {
-            self.schedule(Key(index), id, Happening::Refused);
+            self.schedule(Key(index), id, SimulatedEvent::Refused);
         }
     }
 }

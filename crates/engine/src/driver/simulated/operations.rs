@@ -8,12 +8,12 @@ use std::rc::Rc;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-use super::{Happening, Simulated, peer};
+use super::{Simulated, SimulatedEvent, peer};
 use crate::address::{Address, Source};
 use crate::buffers::buffer::Pool;
 use crate::buffers::input::Input;
 use crate::clock::Instant;
-use crate::driver::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch};
+use crate::driver::operations::{FileRange, LastSend, ListenerState, NextData, Operations, Sender};
 use crate::error::{Error, Kind, Op};
 use crate::file::File;
 use crate::file::pipe::Pipe;
@@ -66,11 +66,11 @@ impl Operations for Simulated {
     fn accept(
         &mut self,
         listener: Key,
-        accepting: Accepting,
+        accepting: ListenerState,
         _: &mut Sockets,
     ) -> Result<Key, Errno> {
         // On stopping no artificial EAGAIN is returned.
-        if accepting == Accepting::Ongoing && self.hesitates(listener, 0) {
+        if accepting == ListenerState::Ongoing && self.injects_again(listener, 0) {
             return Err(Errno::AGAIN);
         }
         let waiting = self.backlog.get_mut(&listener.0);
@@ -123,7 +123,7 @@ impl Operations for Simulated {
     fn send(
         &mut self,
         key: Key,
-        _: Follows,
+        _: NextData,
         sockets: &mut Sockets,
         now: Instant,
     ) -> Result<(), Error> {
@@ -159,7 +159,7 @@ impl Operations for Simulated {
         &mut self,
         key: Key,
         file: &File,
-        stretch: Stretch,
+        stretch: FileRange,
         sockets: &mut Sockets,
         pool: &Rc<Pool>,
     ) -> Result<u64, Error> {
@@ -244,7 +244,7 @@ impl Operations for Simulated {
 
     fn end(&mut self, key: Key, sockets: &mut Sockets) -> Result<(), Errno> {
         if let Some(other) = peer(sockets, key).other {
-            self.deliver(other, sockets, Happening::End);
+            self.deliver(other, sockets, SimulatedEvent::End);
         }
         Ok(())
     }

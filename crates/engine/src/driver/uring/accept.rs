@@ -6,26 +6,26 @@ use rustix::net::SocketFlags;
 use super::Ring;
 use super::submit::Accepts;
 use crate::driver::calls;
-use crate::driver::operations::Accepting;
+use crate::driver::operations::ListenerState;
 use crate::socket::key::Key;
-use crate::socket::{Calls, Sockets, set_calls};
+use crate::socket::{BlockingMode, Sockets, set_blocking_mode};
 
 impl Ring {
     /// Arms an accept, or accepts at once when the listener ends.
     pub(super) fn accept_soon(
         &mut self,
         listener: Key,
-        accepting: Accepting,
+        accepting: ListenerState,
         sockets: &mut Sockets,
     ) -> Result<Key, Errno> {
         let many = match &sockets.allowance {
-            Some(allowance) if !allowance.is_wide() => Accepts::One,
+            Some(allowance) if !allowance.allows_multishot() => Accepts::One,
             _ => Accepts::Many,
         };
-        let ends = accepting != Accepting::Ongoing;
+        let ends = accepting != ListenerState::Ongoing;
         let socket = &mut sockets[listener];
         match socket.ring.armed {
-            false if accepting == Accepting::Leaving => {
+            false if accepting == ListenerState::Leaving => {
                 // The file's flags must not change, because the other process uses it: instead of a non-blocking call,
                 // this arms an accept and cancels it at once. It accepts a connection immediately or not at all.
                 if calls::is_waited_for(socket) {
@@ -35,7 +35,7 @@ impl Ring {
             }
             false if ends => {
                 // The listeners of other cores may share the file, which is harmless: they stop, too.
-                set_calls(socket.descriptor(), Calls::Fail)?;
+                set_blocking_mode(socket.descriptor(), BlockingMode::Fail)?;
                 let accepted = calls::accept(socket, SocketFlags::empty())?;
                 return Ok(calls::adopt(accepted, sockets));
             }
@@ -56,7 +56,7 @@ pub(super) fn take(listener: Key, sockets: &mut Sockets) -> Option<Result<Key, E
         match accepted {
             Ok(descriptor) => {
                 // It was counted when the kernel accepted it, and is counted as a socket from now on.
-                sockets.live_ends();
+                sockets.uncount_live();
                 return Some(Ok(calls::adopt(descriptor, sockets)));
             }
             Err(

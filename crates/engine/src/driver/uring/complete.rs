@@ -46,7 +46,7 @@ impl Ring {
                 socket.ring.accepted.get_or_insert_default().push(accepted);
                 tasks.wake_once(&mut socket.recv_waiter);
                 if result >= 0 {
-                    sockets.live_begins();
+                    sockets.count_live();
                 }
             }
             Operation::Send => {
@@ -57,7 +57,7 @@ impl Ring {
                 }
             }
             Operation::PollWritable => {
-                socket.ring.polling = false;
+                socket.ring.polling_writable = false;
                 socket.writable = true;
                 tasks.wake_once(&mut socket.send_waiter);
             }
@@ -71,7 +71,7 @@ impl Ring {
             }
             Operation::PollHangup => {
                 socket.ring.polling_hangup = cqueue::more(flags);
-                socket.hear_of_end(outcome(result), tasks);
+                socket.note_end_poll(outcome(result), tasks);
             }
             Operation::Cancel | Operation::Wake => unreachable!("not of a socket"),
         }

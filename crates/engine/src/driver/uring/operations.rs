@@ -11,20 +11,20 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
-use super::submit::{leaves_at_once, send_at_once};
+use super::submit::{must_send_now, send_by_call};
 use super::{Ring, accept};
 use crate::address::{Address, Source};
 use crate::buffers::buffer::Pool;
 use crate::buffers::input::Input;
 use crate::clock::{self, Instant};
 use crate::driver::calls;
-use crate::driver::operations::{Accepting, Follows, LastSend, Operations, Sender, Stretch};
+use crate::driver::operations::{FileRange, LastSend, ListenerState, NextData, Operations, Sender};
 use crate::error::{Error, Op};
 use crate::file::File;
 use crate::file::pipe::Pipe;
 use crate::socket::batch::{ReceiveBatch, SendBatch, Sending};
 use crate::socket::key::Key;
-use crate::socket::{Calls, Socket, Sockets, set_calls};
+use crate::socket::{BlockingMode, Socket, Sockets, set_blocking_mode};
 
 impl Operations for Ring {
     fn waking_descriptor(&self) -> std::io::Result<OwnedFd> {
@@ -74,7 +74,7 @@ impl Operations for Ring {
     fn accept(
         &mut self,
         listener: Key,
-        accepting: Accepting,
+        accepting: ListenerState,
         sockets: &mut Sockets,
     ) -> Result<Key, Errno> {
         self.accept_soon(listener, accepting, sockets)
@@ -164,7 +164,7 @@ impl Operations for Ring {
     fn send(
         &mut self,
         key: Key,
-        follows: Follows,
+        follows: NextData,
         sockets: &mut Sockets,
         now: Instant,
     ) -> Result<(), Error> {
@@ -173,8 +173,8 @@ impl Operations for Ring {
             socket.outgoing.clear();
             return Err(Error::os(Op::Send, errno));
         }
-        if leaves_at_once(socket, follows) {
-            let flushed = send_at_once(socket, follows, now);
+        if must_send_now(socket, follows) {
+            let flushed = send_by_call(socket, follows, now);
             if flushed != Err(Error::os(Op::Send, Errno::AGAIN)) {
                 return flushed;
             }
@@ -210,7 +210,7 @@ impl Operations for Ring {
         &mut self,
         key: Key,
         file: &File,
-        stretch: Stretch,
+        stretch: FileRange,
         sockets: &mut Sockets,
         _: &Rc<Pool>,
     ) -> Result<u64, Error> {
@@ -219,14 +219,14 @@ impl Operations for Ring {
             return Err(Error::os(Op::SendFile, errno));
         }
         debug_assert!(!socket.ring.sending, "the head was sent before");
-        if socket.ring.polling {
+        if socket.ring.polling_writable {
             return Err(Error::os(Op::SendFile, Errno::AGAIN));
         }
         socket.writable = true;
-        set_calls(socket.descriptor(), Calls::Fail)
+        set_blocking_mode(socket.descriptor(), BlockingMode::Fail)
             .map_err(|errno| Error::os(Op::SendFile, errno))?;
         let sent = calls::send_file(socket, file, stretch);
-        set_calls(socket.descriptor(), Calls::Wait)
+        set_blocking_mode(socket.descriptor(), BlockingMode::Wait)
             .map_err(|errno| Error::os(Op::SendFile, errno))?;
         if sent == Err(Error::os(Op::SendFile, Errno::AGAIN)) {
             self.poll_writable(key, socket);
@@ -258,7 +258,7 @@ impl Operations for Ring {
         sockets: &mut Sockets,
     ) -> Result<usize, Errno> {
         self.once_readable(key, sockets, |socket| {
-            calls::unblocked(socket, |socket| calls::fill(socket, pipe, max))
+            calls::with_nonblocking(socket, |socket| calls::fill(socket, pipe, max))
         })
     }
 
@@ -271,11 +271,11 @@ impl Operations for Ring {
     ) -> Result<(), Errno> {
         let socket = &mut sockets[key];
         debug_assert!(!socket.ring.sending, "it has been waited for");
-        if socket.ring.polling {
+        if socket.ring.polling_writable {
             return Err(Errno::AGAIN);
         }
         socket.writable = true;
-        let drained = calls::unblocked(socket, |socket| calls::drain(socket, pipe, now));
+        let drained = calls::with_nonblocking(socket, |socket| calls::drain(socket, pipe, now));
         if drained == Err(Errno::AGAIN) {
             self.poll_writable(key, socket);
         }
@@ -308,7 +308,7 @@ impl Operations for Ring {
         sockets: &mut Sockets,
     ) -> Result<usize, Errno> {
         let socket = &mut sockets[key];
-        if socket.ring.polling {
+        if socket.ring.polling_writable {
             return Err(Errno::AGAIN);
         }
         socket.writable = true;
@@ -326,7 +326,7 @@ impl Operations for Ring {
         sockets: &mut Sockets,
     ) -> Result<usize, Errno> {
         let socket = &mut sockets[key];
-        if socket.ring.polling_readable && !socket.is_asked {
+        if socket.ring.polling_readable && !socket.is_direct_receive {
             return Err(Errno::AGAIN);
         }
         // After a receive that emptied the socket the next call waits at once, without a call that would return EAGAIN.
@@ -338,7 +338,7 @@ impl Operations for Ring {
     }
 
     fn watch_end(&mut self, key: Key, socket: &mut Socket) {
-        if !socket.ring.hears_of_end() {
+        if !socket.ring.reports_end() {
             self.poll_hangup(key, socket);
         }
     }

@@ -13,7 +13,7 @@ use crate::buffers::buffer::{Buffer, Memory, Pool};
 use crate::limits::{BUFFER_BYTES, RING_BUFFERS};
 
 /// A ring of provided buffers (io_uring_register_buf_ring(3)).
-pub(super) struct Provided {
+pub(super) struct ProvidedBuffers {
     entries: NonNull<BufRingEntry>,
     /// Memory lent under each buffer ID. Invariant: `lent[id]` is `Some` exactly while the kernel may write to it.
     lent: Vec<Option<Memory>>,
@@ -21,7 +21,7 @@ pub(super) struct Provided {
     tail: u16,
 }
 
-impl Provided {
+impl ProvidedBuffers {
     pub(super) const GROUP: u16 = 0;
 
     /// The kernel requires page alignment; 64 KiB covers arm64's largest page.
@@ -105,7 +105,7 @@ impl Provided {
     }
 }
 
-impl Drop for Provided {
+impl Drop for ProvidedBuffers {
     fn drop(&mut self) {
         // SAFETY: allocated in `register` with the same layout; the ring is already closed.
         unsafe { dealloc(self.entries.as_ptr().cast(), Self::layout()) };

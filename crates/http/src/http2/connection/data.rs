@@ -182,7 +182,7 @@ impl Connection {
 
     /// First half of [`Connection::release`]: `bytes` of content no longer count against the window of the connection.
     /// Unread streams thus leave it to the others; their own windows limit what they hold.
-    pub fn release_of_connection(&mut self, bytes: u32, out: &mut Vec<u8>) {
+    pub fn release_connection_window(&mut self, bytes: u32, out: &mut Vec<u8>) {
         self.discard(bytes, out);
     }
 

@@ -115,9 +115,9 @@ impl TestConnection {
     /// Server that has received the preface and SETTINGS.
     fn server() -> Self {
         let mut side = TestConnection::new(Role::Server, LocalSettings::DEFAULT);
-        side.hear(PREFACE);
-        side.hear(&settings());
-        side.hear(&frame(Kind::Settings, ACK, 0, b""));
+        side.receive_bytes(PREFACE);
+        side.receive_bytes(&settings());
+        side.receive_bytes(&frame(Kind::Settings, ACK, 0, b""));
         side.forget();
         side
     }
@@ -125,7 +125,7 @@ impl TestConnection {
     /// Client that has received SETTINGS.
     fn client() -> Self {
         let mut side = TestConnection::new(Role::Client, LocalSettings::DEFAULT);
-        side.hear(&settings());
+        side.receive_bytes(&settings());
         side.forget();
         side
     }
@@ -137,7 +137,7 @@ impl TestConnection {
     }
 
     /// Receives these bytes after those not consumed yet. Data is released at once.
-    fn hear(&mut self, bytes: &[u8]) {
+    fn receive_bytes(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
         let mut at = 0;
         while self.error.is_none() {

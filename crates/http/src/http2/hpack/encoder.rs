@@ -18,9 +18,9 @@ pub struct Encoder {
     bytes_max_next: u32,
     bytes_max_smallest: u32,
     /// Entry numbers by hash of name and value.
-    pairs: Numbers,
+    pairs: EntryIndex,
     /// Entry numbers by hash of the name, for names that are not in the static table.
-    names: Numbers,
+    names: EntryIndex,
     sensitivity: Sensitivity,
 }
 
@@ -105,9 +105,9 @@ impl Encoder {
             table: Table::new(bytes_max, HPACK_OWN_TABLE_BYTES_MAX),
             bytes_max_next: bytes_max,
             bytes_max_smallest: bytes_max,
-            pairs: Numbers::default(),
-            names: Numbers::default(),
-            sensitivity: Sensitivity::Usual,
+            pairs: EntryIndex::default(),
+            names: EntryIndex::default(),
+            sensitivity: Sensitivity::Unmarked,
         }
     }
 
@@ -125,19 +125,19 @@ impl Encoder {
     }
 
     /// Frees all memory. The next block clears the tables of both ends, at a cost of four bytes.
-    pub(crate) fn rest(&mut self) {
+    pub(crate) fn release_memory(&mut self) {
         if self.pairs.places.is_empty() && self.names.places.is_empty() {
             return;
         }
         self.bytes_max_smallest = 0;
         self.table.clear();
-        (self.pairs, self.names) = (Numbers::default(), Numbers::default());
+        (self.pairs, self.names) = (EntryIndex::default(), EntryIndex::default());
     }
 
     /// Begins a block and appends pending size updates (RFC 7541 4.2).
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>) {
-        self.sensitivity = Sensitivity::Usual;
+        self.sensitivity = Sensitivity::Unmarked;
         self.resize(self.bytes_max_smallest.min(self.table.bytes_max()), out);
         self.resize(self.bytes_max_next, out);
         self.bytes_max_smallest = self.bytes_max_next;
@@ -291,7 +291,7 @@ fn string(text: &[u8], out: &mut Vec<u8>) {
 
 /// Hash table of entry numbers, possibly evicted. A full bucket drops the oldest; its field is then inserted again.
 #[derive(Debug, Default)]
-struct Numbers {
+struct EntryIndex {
     /// Allocated on the first insertion, which many connections never make.
     places: Vec<[Numbered; WAYS]>,
 }
@@ -309,7 +309,7 @@ const WAYS: usize = 4;
 /// Buckets for the maximum number of entries in the table.
 const PLACES: usize = HPACK_OWN_TABLE_BYTES_MAX as usize / 32 / WAYS;
 
-impl Numbers {
+impl EntryIndex {
     #[inline]
     fn of(&self, hash: u32) -> impl Iterator<Item = u32> {
         let place = self.places.get(hash as usize % PLACES);

@@ -5,7 +5,7 @@
 pub enum Sensitivity {
     /// No field, or only fields for which that is assumed anyway.
     #[default]
-    Usual,
+    Unmarked,
     /// Other fields too: the next hops must not index the block either (RFC 7541 6.2.3).
     NeverIndexed,
 }

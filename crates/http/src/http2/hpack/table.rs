@@ -253,7 +253,7 @@ mod tests {
                     decoder.release_memory();
                 }
                 if number % (every * 5) == 0 {
-                    encoder.rest();
+                    encoder.release_memory();
                 }
             }
         }

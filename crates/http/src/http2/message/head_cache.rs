@@ -76,7 +76,9 @@ mod tests {
         let paths = ["/a", "/a", "/a", "/b", "/b", "/a", "/a"];
         let texts = paths.map(get);
         for indexing in [Indexing::Incremental, Indexing::Without] {
-            let heads = texts.each_ref().map(|text| (&**text, Sensitivity::Usual));
+            let heads = texts
+                .each_ref()
+                .map(|text| (&**text, Sensitivity::Unmarked));
             assert_eq!(decoded(&heads, indexing), paths.map(wanted));
         }
     }
@@ -84,7 +86,7 @@ mod tests {
     #[test]
     fn a_sensitive_head_is_never_repeated() {
         let head = "GET / HTTP/1.1\r\nHost: a\r\nX-Key: 1\r\n\r\n";
-        let (usual, never) = (Sensitivity::Usual, Sensitivity::NeverIndexed);
+        let (usual, never) = (Sensitivity::Unmarked, Sensitivity::NeverIndexed);
         let heads = [usual, usual, never, never, usual].map(|it| (head, it));
         let wanted = ":method=GET :scheme=https :path=/ :authority=a x-key=1";
         assert_eq!(decoded(&heads, Indexing::Without), [wanted; 5]);

@@ -1,7 +1,7 @@
 //! Converts the field section of a request (RFC 9113 8.3.1) to a head as in HTTP/1.
 
 use super::{
-    Follows, LATE_PSEUDO, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check,
+    LATE_PSEUDO, MoreFrames, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check,
     check_count, line_bytes, note_length,
 };
 use crate::Framing;
@@ -46,7 +46,7 @@ pub enum ExtendedConnect {
 pub fn request<'h, 'b>(
     section: &'b FieldSection,
     slots: &'h mut HeaderSlots<'b>,
-    follows: Follows,
+    follows: MoreFrames,
     extended: ExtendedConnect,
     limits: &Limits,
 ) -> Result<Request<'h, 'b>, Rejection> {
@@ -66,7 +66,7 @@ pub fn request<'h, 'b>(
     let framing = parts.framing(start.method, follows)?;
     let fields = section.entries_from(section.len() - parts.fields);
     let fields = fields.filter(|(known, _, _)| *known != Some(Known::HOST));
-    let headers = slots.hold(fields.map(|(_, name, value)| Header { name, value }));
+    let headers = slots.store(fields.map(|(_, name, value)| Header { name, value }));
     Ok(Request {
         head: RequestHead {
             method: start.method,
@@ -157,7 +157,7 @@ impl<'b> Parts<'b> {
     }
 
     /// Framing of the body. The data of a CONNECT is not content (RFC 9110 9.3.6), so it has no length.
-    fn framing(&self, method: Method, follows: Follows) -> Result<Framing, Rejection> {
+    fn framing(&self, method: Method, follows: MoreFrames) -> Result<Framing, Rejection> {
         match (method, self.length) {
             (Method::Connect, Some(_)) => Err(Rejection::Malformed("a CONNECT with a length")),
             (_, length) => announced(length, follows),

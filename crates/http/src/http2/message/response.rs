@@ -1,7 +1,8 @@
 //! Converts the field section of a response (RFC 9113 8.3.2) to a head.
 
 use super::{
-    Follows, LATE_PSEUDO, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check, check_count,
+    LATE_PSEUDO, MoreFrames, REPEATED_PSEUDO, Rejection, UNKNOWN_PSEUDO, announced, check,
+    check_count,
 };
 use crate::Framing;
 use crate::Header;
@@ -26,7 +27,7 @@ pub fn response<'h, 'b>(
     section: &'b FieldSection,
     slots: &'h mut HeaderSlots<'b>,
     request_method: Method,
-    follows: Follows,
+    follows: MoreFrames,
     limits: &Limits,
 ) -> Result<ResponseHead<'h, 'b>, Rejection> {
     check(section, Refusal::new(502, "response head too large"))?;
@@ -56,8 +57,8 @@ pub fn response<'h, 'b>(
     let framing = framing_of(status, request_method, length, follows)?;
     let fields = section.entries_from(section.len() - fields);
     let headers = match repeats_length {
-        false => slots.hold(fields.map(|(_, name, value)| Header { name, value })),
-        true => slots.hold(with_one_length(fields)),
+        false => slots.store(fields.map(|(_, name, value)| Header { name, value })),
+        true => slots.store(with_one_length(fields)),
     };
     Ok(ResponseHead {
         version: Version::Http2,
@@ -127,13 +128,15 @@ fn framing_of(
     status: u16,
     request_method: Method,
     length: Option<u64>,
-    follows: Follows,
+    follows: MoreFrames,
 ) -> Result<Framing, Rejection> {
     match (status, request_method) {
         (100..=199, _) => match (length, follows) {
-            (None | Some(0), Follows::More) => Ok(Framing::None),
-            (_, Follows::Nothing) => Err(Rejection::Malformed("nothing after an interim response")),
-            (Some(_), Follows::More) => Err(Rejection::Malformed(
+            (None | Some(0), MoreFrames::More) => Ok(Framing::None),
+            (_, MoreFrames::Nothing) => {
+                Err(Rejection::Malformed("nothing after an interim response"))
+            }
+            (Some(_), MoreFrames::More) => Err(Rejection::Malformed(
                 "an interim response that announces a body",
             )),
         },

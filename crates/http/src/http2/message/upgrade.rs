@@ -1,7 +1,7 @@
 //! WebSocket on a stream (RFC 8441 5): converts an extended CONNECT to the HTTP/1.1 Upgrade request (RFC 6455 4.1), so
 //! that routing and forwarding handle only one form.
 
-use super::{ExtendedConnect, Follows, Rejection, request};
+use super::{ExtendedConnect, MoreFrames, Rejection, request};
 use crate::HeaderSlots;
 use crate::Limits;
 use crate::Refusal;
@@ -43,7 +43,7 @@ fn convert(
 ) -> Result<RequestKind, Rejection> {
     let mut slots = HeaderSlots::new();
     let allowed = ExtendedConnect::Allowed;
-    let request = request(section, &mut slots, Follows::More, allowed, limits)?;
+    let request = request(section, &mut slots, MoreFrames::More, allowed, limits)?;
     let Some(protocol) = request.protocol else {
         return Ok(RequestKind::Response);
     };
@@ -94,8 +94,8 @@ mod tests {
         let limits = Limits::DEFAULT;
         let asks = as_upgrade(section, || KEY, &limits)?;
         let follows = match asks {
-            RequestKind::Response => Follows::More,
-            RequestKind::Tunnel => Follows::Nothing,
+            RequestKind::Response => MoreFrames::More,
+            RequestKind::Tunnel => MoreFrames::Nothing,
         };
         let mut slots = HeaderSlots::new();
         let unknown = ExtendedConnect::Unknown;

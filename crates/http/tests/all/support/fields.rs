@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use onrush_http::basic_auth::{self, Credentials};
 use onrush_http::encoding::{AcceptEncoding, Coding};
-use onrush_http::forwarded::{self, Client, Scheme, ToldBy};
+use onrush_http::forwarded::{self, Client, ForwardingFields, Scheme};
 use onrush_http::limits::{BASIC_CREDENTIALS_BYTES_MAX, FORWARDED_MEMBERS_MAX};
 use onrush_http::query::{self, Encoded};
 use onrush_http::write::HeadWriter;
@@ -43,7 +43,7 @@ pub(crate) fn forwarded(value: &[u8]) {
         forwarded::write_x_forwarded(&told, &received, &mut writer);
         let bytes = writer.finish().expect("there is room");
         let headers = headers(&out[..bytes]);
-        for told_by in [ToldBy::Forwarded, ToldBy::XForwarded] {
+        for told_by in [ForwardingFields::Forwarded, ForwardingFields::XForwarded] {
             let found = forwarded::client(&headers, told_by, peer, |address| address == peer);
             assert_eq!(found, wanted, "{name}: {}", value.escape_ascii());
             // The walk over all members terminates.
@@ -89,7 +89,7 @@ fn x_forwarded_for(value: &[u8]) {
         name: "X-Forwarded-For",
         value,
     }];
-    let found = forwarded::client(&headers, ToldBy::XForwarded, peer, is_trusted);
+    let found = forwarded::client(&headers, ForwardingFields::XForwarded, peer, is_trusted);
     assert_eq!(found.address, wanted, "{}", value.escape_ascii());
 }
 

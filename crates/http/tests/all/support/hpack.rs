@@ -3,7 +3,7 @@
 use onrush_http::http2::fields::FieldSection;
 use onrush_http::http2::hpack::{Decoder, Encoder, Error};
 use onrush_http::http2::message::{
-    ExtendedConnect, Follows, request, request_trailers, response, response_trailers,
+    ExtendedConnect, MoreFrames, request, request_trailers, response, response_trailers,
 };
 use onrush_http::{HeaderSlots, Limits, Method, is_authority, is_field_value, is_token};
 
@@ -109,7 +109,7 @@ fn check_fields(fields: &Fields) {
 /// Checks that every accepted message can be written as HTTP/1.
 fn check_messages(section: &FieldSection) {
     let (mut slots, limits) = (HeaderSlots::new(), &Limits::DEFAULT);
-    for follows in [Follows::More, Follows::Nothing] {
+    for follows in [MoreFrames::More, MoreFrames::Nothing] {
         if let Ok(request) = request(
             section,
             &mut slots,

@@ -27,7 +27,7 @@ fn has_trailers(id: u32) -> bool {
 }
 
 /// One end of a connection. The server echoes requests; output goes to `out`.
-pub(crate) struct Program {
+pub(crate) struct EchoPeer {
     role: Role,
     pub(crate) connection: Connection,
     pub(crate) out: Vec<u8>,
@@ -36,10 +36,10 @@ pub(crate) struct Program {
     pub(crate) error: Option<ConnectionError>,
 }
 
-impl Program {
+impl EchoPeer {
     pub(crate) fn new(role: Role, local: LocalSettings) -> Self {
         let mut out = Vec::new();
-        Program {
+        EchoPeer {
             role,
             connection: Connection::new(role, local, &mut out),
             out,

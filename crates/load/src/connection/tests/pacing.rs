@@ -164,7 +164,7 @@ fn a_rate_is_kept() {
 fn a_stalled_server_shows_in_every_request_that_should_have_started() {
     let stall = Duration::from_millis(500);
     let mut simulation = Simulation::with_seed(1);
-    (simulation.not_yet, simulation.short) = (0, 0);
+    (simulation.spurious_again, simulation.short) = (0, 0);
     simulation.delay_max = Duration::from_micros(10);
     let script: Script = Rc::new(move |_, number, _| match number {
         0 => reply(b"", Then::Stall(stall)),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::{StepPosition, StopReason, User};
 use crate::connection::core_run::journey_recorder::Counted;
 use crate::journey::check::Severity;
-use crate::journey::response::{Response, Wants};
+use crate::journey::response::{InspectedParts, Response};
 use crate::journey::steps::Step;
 use crate::protocol::failure::Failure;
 
@@ -18,7 +18,7 @@ impl User {
         mut response: Response,
     ) -> Result<(), StopReason> {
         let of_step = || format!("status {} in step {:?}", response.status, step.name);
-        if inspected_parts(step) == Wants::Body {
+        if inspected_parts(step) == InspectedParts::Body {
             let said = of_step();
             if let Err(failure) = response.decode() {
                 return Err(self.wrong(of, failure, || said));
@@ -26,12 +26,12 @@ impl User {
         }
         let mut failed: Option<(&str, Severity)> = None;
         for (index, check) in step.checks.iter().enumerate() {
-            let holds = check.test.holds(&response);
+            let holds = check.test.passes(&response);
             self.count(of, |record| match holds {
                 true => record.checks[index].passed += 1,
                 false => record.checks[index].failed += 1,
             });
-            let is_worse = failed.is_none_or(|(_, severity)| severity == Severity::Counted);
+            let is_worse = failed.is_none_or(|(_, severity)| severity == Severity::Optional);
             if !holds && is_worse {
                 failed = Some((&check.name, check.severity));
             }
@@ -49,7 +49,7 @@ impl User {
             }
         }
         let users = Rc::clone(&self.users);
-        for take in &step.takes {
+        for take in &step.extractions {
             let value = &users.journeys.values[take.value];
             let Some(found) = take.find(&response, value.used) else {
                 let what = || {
@@ -91,11 +91,11 @@ impl User {
 }
 
 /// Returns which parts of the response a step inspects.
-pub(super) fn inspected_parts(step: &Step) -> Wants {
-    let checks = step.checks.iter().map(|check| check.test.is_of_body());
-    let takes = step.takes.iter().map(|take| take.source.is_of_body());
+pub(super) fn inspected_parts(step: &Step) -> InspectedParts {
+    let checks = step.checks.iter().map(|check| check.test.needs_body());
+    let takes = step.extractions.iter().map(|take| take.source.is_of_body());
     match checks.chain(takes).any(|is_of_body| is_of_body) {
-        true => Wants::Body,
-        false => Wants::HeadAlone,
+        true => InspectedParts::Body,
+        false => InspectedParts::HeadOnly,
     }
 }

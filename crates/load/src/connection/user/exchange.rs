@@ -7,8 +7,8 @@ use super::{StepPosition, StopReason, User};
 use crate::connection::core_run::journey_recorder::{Counted, Repeatable};
 use crate::connection::core_run::recorder::Received;
 use crate::connection::user::link::{Link, TimedResponse};
-use crate::journey::redirect::{Written, is_redirect};
-use crate::journey::response::Wants;
+use crate::journey::redirect::{SerializedRequest, is_redirect};
+use crate::journey::response::InspectedParts;
 use crate::journey::steps::Step;
 use crate::protocol::failure::{Failure, NoResponse};
 use crate::protocol::http1::outcome;
@@ -25,7 +25,7 @@ impl User {
         values: &Values<'_>,
     ) -> Result<TimedResponse, StopReason> {
         let users = Rc::clone(&self.users);
-        let recipe = &users.mix.recipes()[step.recipe];
+        let recipe = &users.mix.recipes()[step.request];
         let repeatable = match recipe.kind.is_repeatable {
             true => Repeatable::Yes,
             false => Repeatable::No,
@@ -34,8 +34,8 @@ impl User {
         let ending = (LastRequest::No, Some(&self.jar));
         let body = users
             .mix
-            .write_recipe(step.recipe, values, &self.taken, ending, &mut text);
-        let mut written = Written {
+            .write_recipe(step.request, values, &self.taken, ending, &mut text);
+        let mut written = SerializedRequest {
             method: recipe.method,
             text,
             body: body.map(|body| users.bodies.own(body)),
@@ -51,7 +51,7 @@ impl User {
                 .cookies()
                 .for_each(|cookie| self.jar.store(&cookie));
             if step.redirects == 0 || !is_redirect(&arrived.response) {
-                if !step.checks.iter().any(|check| check.test.is_of_status()) {
+                if !step.checks.iter().any(|check| check.test.tests_status()) {
                     let outcome = outcome(arrived.response.status);
                     self.core_run.step_unlisted(outcome, of.counted());
                 }
@@ -84,8 +84,8 @@ impl User {
     async fn exchange(
         &mut self,
         of: StepPosition,
-        written: &Written,
-        wants: Wants,
+        written: &SerializedRequest,
+        wants: InspectedParts,
         repeatable: Repeatable,
     ) -> Result<TimedResponse, StopReason> {
         let core_run = Rc::clone(&self.core_run);

@@ -9,8 +9,8 @@ use onrush_tls::Transport;
 use crate::connection::core_run::CoreRun;
 use crate::connection::core_run::journey_recorder::Counted;
 use crate::connection::duplex::send_while_receiving;
-use crate::journey::redirect::Written;
-use crate::journey::response::{Incoming, Response, Step, Wants};
+use crate::journey::redirect::SerializedRequest;
+use crate::journey::response::{InspectedParts, ParseStep, Response, ResponseParser};
 use crate::protocol::failure::NoResponse;
 use crate::protocol::http1::part;
 
@@ -51,7 +51,7 @@ impl Link {
         }
     }
 
-    pub(crate) fn queue(&self, written: &Written) -> u64 {
+    pub(crate) fn queue(&self, written: &SerializedRequest) -> u64 {
         let mut bytes = written.text.len();
         self.stream.queue(part(self.stream.core(), &written.text));
         if let Some(body) = &written.body {
@@ -65,12 +65,12 @@ impl Link {
     pub(crate) async fn exchange(
         &mut self,
         core_run: &CoreRun,
-        written: &Written,
-        wants: Wants,
+        written: &SerializedRequest,
+        wants: InspectedParts,
         counted: Counted,
     ) -> Result<TimedResponse, NoResponse> {
         let Link { stream, input, .. } = self;
-        let incoming = Incoming::new(written.method, wants);
+        let incoming = ResponseParser::new(written.method, wants);
         let receiving = receive(core_run, stream, input, incoming, counted);
         let arrived = send_while_receiving(stream, receiving, |arrived| {
             &mut arrived.response.keep_alive
@@ -85,7 +85,7 @@ async fn receive(
     core_run: &CoreRun,
     stream: &Transport,
     input: &mut Input,
-    mut incoming: Incoming,
+    mut incoming: ResponseParser,
     counted: Counted,
 ) -> Result<TimedResponse, NoResponse> {
     let mut has_begun = false;
@@ -95,19 +95,19 @@ async fn receive(
         has_begun |= !input.is_empty();
         let (bytes, step) = incoming.step(input.bytes());
         input.consume(bytes);
-        if first_byte == Instant::default() && !matches!(step, Step::ExpectHead) {
+        if first_byte == Instant::default() && !matches!(step, ParseStep::ExpectHead) {
             first_byte = now;
         }
         match step {
-            Step::Done(response) => {
+            ParseStep::Done(response) => {
                 return Ok(TimedResponse {
                     response,
                     first_byte,
                     at: now,
                 });
             }
-            Step::Refused(reason) => return Err(NoResponse::Refused(reason)),
-            Step::ExpectHead | Step::ExpectBody => {}
+            ParseStep::Refused(reason) => return Err(NoResponse::Refused(reason)),
+            ParseStep::ExpectHead | ParseStep::ExpectBody => {}
         }
         match stream.recv(input).await {
             Ok(0) => {

@@ -18,43 +18,43 @@ const SECOND: Second = Second {
     statuses: [0, 77_027, 0, 12, 0],
 };
 
-fn shown(form: Form) -> Shown {
-    Shown {
+fn shown(form: LineFormat) -> OutputOptions {
+    OutputOptions {
         form,
-        ..Shown::default()
+        ..OutputOptions::default()
     }
 }
 
-fn line(shown: Shown, second: &Second) -> String {
-    Lines::new(shown).line(second, 1_795_325_163)
+fn line(shown: OutputOptions, second: &Second) -> String {
+    LineFormatter::new(shown).line(second, 1_795_325_163)
 }
 
 #[test]
 fn each_form_has_its_columns() {
     for (form, header, row) in [
         (
-            Form::Brief,
+            LineFormat::Brief,
             "#     time conns tot_conn  tot_req      tot_bytes    err  cps  rps  bps   ttfb",
             "         2     4        4    97754       13392298      0 2.00 77k0 84M4 35.50u ",
         ),
         (
-            Form::Long,
+            LineFormat::Long,
             "#     time conns tot_conn  tot_req      tot_bytes    err  cps  rps  Bps  bps   ttfb   ttlb",
             "1795325163     4        4    97754       13392298      0 2.00 77k0 10M5 84M4 35.50u 135.0u ",
         ),
         (
-            Form::Raw,
+            LineFormat::Raw,
             "#_____time conns tot_conn  tot_req      tot_bytes    err thr cps rps Bps bps ttfb(us) ttlb(us)",
             "1795325163     4        4    97754       13392298      0 100 2.0 77027.0 10552699.0 84421592.0 35.5 135.0 ",
         ),
     ] {
-        assert_eq!(Lines::new(shown(form)).header(), header);
+        assert_eq!(LineFormatter::new(shown(form)).header(), header);
         assert_eq!(line(shown(form), &SECOND), row);
-        let with_statuses = Shown {
+        let with_statuses = OutputOptions {
             statuses: true,
             ..shown(form)
         };
-        let lines = Lines::new(with_statuses);
+        let lines = LineFormatter::new(with_statuses);
         assert_eq!(lines.header(), format!("{header} 1xx 2xx 3xx 4xx 5xx"));
         let statuses = "  0 77027   0  12   0 ";
         assert_eq!(line(with_statuses, &SECOND), format!("{row}{statuses}"));
@@ -70,9 +70,9 @@ fn a_second_without_responses_has_no_times() {
         send_lag_us: None,
         ..SECOND
     };
-    let long = line(shown(Form::Long), &idle);
+    let long = line(shown(LineFormat::Long), &idle);
     assert!(long.ends_with(" 84M4    -      -   "), "{long:?}");
-    let raw = line(shown(Form::Raw), &idle);
+    let raw = line(shown(LineFormat::Raw), &idle);
     assert!(raw.ends_with(" 84421592.0 - - "), "{raw:?}");
 }
 
@@ -86,27 +86,27 @@ fn rates_below_one_are_thousandths() {
         (1.0, "1.00"),
         (17_900.0, "17k9"),
     ] {
-        assert_eq!(brief(value), text);
+        assert_eq!(format_rate(value), text);
     }
 }
 
 #[test]
-fn the_load_that_is_reached_rises_in_ten_stairs() {
-    let lines = Lines::new(Shown {
+fn throttle_rises_in_ten_stairs() {
+    let lines = LineFormatter::new(OutputOptions {
         soft_start: Duration::from_secs(10),
-        ..Shown::default()
+        ..OutputOptions::default()
     });
     let reached = [0.0, 0.125, 0.25, 0.99, 1.125, 9.9, 10.0, 60.0].map(|at| lines.throttle(at));
     assert_eq!(reached, [0, 5, 10, 10, 15, 100, 100, 100]);
-    let at_once = Lines::new(Shown::default());
+    let at_once = LineFormatter::new(OutputOptions::default());
     assert_eq!([0.0, 1.0].map(|at| at_once.throttle(at)), [100, 100]);
 }
 
 #[test]
-fn overhead_is_added_for_each_packet_and_each_response_is_one_at_least() {
-    let overhead = |extra, payload| Shown {
+fn overhead_is_added_per_packet() {
+    let overhead = |extra, payload| OutputOptions {
         overhead: Some(Overhead { extra, payload }),
-        ..shown(Form::Raw)
+        ..shown(LineFormat::Raw)
     };
     let bytes_per_s = |shown| {
         let line = line(shown, &SECOND);
@@ -128,7 +128,7 @@ fn overhead_is_added_for_each_packet_and_each_response_is_one_at_least() {
 fn the_table_has_the_rows_of_h1load() {
     let shares = shares();
     assert_eq!(shares.len(), 64);
-    let text: Vec<String> = shares.iter().map(|share| general(share * 100.0)).collect();
+    let text: Vec<String> = shares.iter().map(|share| format_g(share * 100.0)).collect();
     assert_eq!(text[..6], ["10", "20", "30", "40", "50", "55"]);
     // Rounded, h1load's sum stays just below 0.9995, so 99.96 follows 99.95.
     let odd = text.iter().position(|share| share == "99.96");
@@ -137,7 +137,7 @@ fn the_table_has_the_rows_of_h1load() {
 }
 
 #[test]
-fn a_row_has_a_time_and_how_many_were_shorter() {
+fn rows_have_times_and_counts() {
     let mut report = Report::default();
     for us in 1..=1000 {
         report.times.first_byte.record(us * 1000);
@@ -161,7 +161,7 @@ fn a_row_has_a_time_and_how_many_were_shorter() {
 }
 
 #[test]
-fn numbers_are_written_as_c_writes_them() {
+fn general_matches_printf() {
     for (value, text) in [
         (0.0, "0"),
         (10.0, "10"),
@@ -173,6 +173,6 @@ fn numbers_are_written_as_c_writes_them() {
         (999_999.6, "1e+06"),
         (123_456.7, "123457"),
     ] {
-        assert_eq!(general(value), text);
+        assert_eq!(format_g(value), text);
     }
 }

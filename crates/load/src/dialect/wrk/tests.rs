@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn shown(tool: Tool) -> Shown {
-    Shown {
+fn shown(tool: Tool) -> OutputOptions {
+    OutputOptions {
         tool,
         url: "http://a/".to_owned(),
         duration: Duration::from_secs(2),
@@ -16,7 +16,7 @@ fn shown(tool: Tool) -> Shown {
 }
 
 /// Returns the report of a run with these times (us), and one second in which two threads have these rates.
-fn text(shown: Shown, rates: [f64; 2], times_us: impl Iterator<Item = u64>) -> String {
+fn text(shown: OutputOptions, rates: [f64; 2], times_us: impl Iterator<Item = u64>) -> String {
     let mut report = Report {
         requests: 315_629,
         duration_s: 2.1,
@@ -29,12 +29,12 @@ fn text(shown: Shown, rates: [f64; 2], times_us: impl Iterator<Item = u64>) -> S
         report.times.service.record(us * 1000);
         report.times.response.record(us * 2000);
     }
-    let mut text = Text::new(shown);
+    let mut text = SummaryFormatter::new(shown);
     assert_eq!(second(&mut text, 1.0, rates), None);
     text.report(&report)
 }
 
-fn second(text: &mut Text, time_s: f64, rates: [f64; 2]) -> Option<String> {
+fn second(text: &mut SummaryFormatter, time_s: f64, rates: [f64; 2]) -> Option<String> {
     let of = |rps: f64| Second {
         rps,
         time_s,
@@ -47,13 +47,13 @@ fn second(text: &mut Text, time_s: f64, rates: [f64; 2]) -> Option<String> {
             Duration::ZERO,
         )
     };
-    text.passed(time_s, &rates.map(of))
+    text.record_second(time_s, &rates.map(of))
 }
 
 #[test]
-fn wrk_says_what_runs_and_what_came_of_it() {
+fn output_matches_wrk() {
     assert_eq!(
-        Text::new(shown(Tool::Wrk)).head(),
+        SummaryFormatter::new(shown(Tool::Wrk)).head(),
         "Running 2s test @ http://a/\n  2 threads and 10 connections\n"
     );
     let expected = "  Thread Stats   Avg      Stdev     Max   +/- Stdev
@@ -102,8 +102,8 @@ fn wrk2_adds_the_spectrum_of_both_latencies() {
 }
 
 #[test]
-fn wrk2_says_what_it_saw_before_it_measures() {
-    let mut text = Text::new(Shown {
+fn wrk2_prints_calibration() {
+    let mut text = SummaryFormatter::new(OutputOptions {
         duration: Duration::from_secs(30),
         ..shown(Tool::Wrk2)
     });
@@ -148,11 +148,11 @@ fn errors_are_counted_as_wrk_counts_them() {
     for ms in [1, 1999, 2100, 60_000] {
         report.times.service.record(ms * 1_000_000);
     }
-    let text = Text::new(shown(Tool::Wrk)).report(&report);
+    let text = SummaryFormatter::new(shown(Tool::Wrk)).report(&report);
     let expected =
         "  Socket errors: connect 3, read 28, write 0, timeout 2\n  Non-2xx or 3xx responses: 5\n";
     assert!(text.contains(expected), "{text}");
-    let text = Text::new(shown(Tool::Wrk)).report(&Report::default());
+    let text = SummaryFormatter::new(shown(Tool::Wrk)).report(&Report::default());
     assert!(
         !text.contains("Socket") && !text.contains("Non-2xx"),
         "{text}"
@@ -180,7 +180,7 @@ fn numbers_have_the_units_of_wrk() {
 }
 
 #[test]
-fn digits_stand_above_digits_whatever_the_unit() {
+fn cells_align_digits() {
     for (text, cell_) in [
         ("75.65k", "  75.65k "),
         ("62.88us", "  62.88us"),
@@ -192,7 +192,7 @@ fn digits_stand_above_digits_whatever_the_unit() {
 }
 
 #[test]
-fn times_that_are_all_the_same_are_all_within_their_deviation() {
+fn equal_times_are_within_deviation() {
     let mut times = Histogram::new();
     (0..9).for_each(|_| times.record(1_234_567));
     let spread = Spread::of(&times);
@@ -200,7 +200,7 @@ fn times_that_are_all_the_same_are_all_within_their_deviation() {
 }
 
 #[test]
-fn samples_without_end_take_bounded_memory_and_keep_their_spread() {
+fn samples_are_bounded() {
     let mut samples = Samples::default();
     for sample in 0..5 * RATE_SAMPLES_MAX {
         samples.add((sample % 101) as f64);

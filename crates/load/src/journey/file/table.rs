@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Value;
 
 use crate::journey::check::{Check, Condition, Severity, Test};
-use crate::journey::take::Source;
+use crate::journey::extract::Source;
 use crate::limits::REGEX_BYTES_MAX;
 use crate::requests::Statuses;
 
@@ -76,7 +76,7 @@ pub(super) struct CheckTable {
 }
 
 /// Checks a name that reports print in tables.
-pub(super) fn named(name: String, whose: &str) -> Result<String, String> {
+pub(super) fn checked_name(name: String, whose: &str) -> Result<String, String> {
     const LENGTH_MAX: usize = 80;
     let is_fit = !name.trim().is_empty()
         && name.chars().count() <= LENGTH_MAX
@@ -111,13 +111,13 @@ pub(super) fn source(table: &TakeTable) -> Result<Source, String> {
 }
 
 pub(super) fn check(table: &CheckTable) -> Result<Check, String> {
-    let name = named(table.name.clone(), "a check")?;
+    let name = checked_name(table.name.clone(), "a check")?;
     let test = test(table).map_err(|why| format!("check {name:?}: {why}"))?;
     Ok(Check {
         name,
         severity: match table.required {
             true => Severity::Required,
-            false => Severity::Counted,
+            false => Severity::Optional,
         },
         test,
     })
@@ -127,7 +127,7 @@ fn test(table: &CheckTable) -> Result<Test, String> {
     let condition = condition(table)?;
     match (&table.status, &table.header, &table.json, condition) {
         (Some(status), None, None, Condition::Exists) => {
-            let statuses = texts(status).map_err(|why| format!("status {why}"))?;
+            let statuses = strings(status).map_err(|why| format!("status {why}"))?;
             let statuses = statuses.iter().map(|text| Statuses::parse_http(text));
             Ok(Test::Status(statuses.collect::<Result<_, _>>()?))
         }
@@ -150,7 +150,7 @@ fn condition(table: &CheckTable) -> Result<Condition, String> {
     match (&table.equals, &table.contains, &table.matches) {
         (None, None, None) => Ok(Condition::Exists),
         (Some(value), None, None) => {
-            if is_dated(value) {
+            if contains_date(value) {
                 return Err("equals is a date: write it in quotes".to_owned());
             }
             let value = serde_json::to_value(value);
@@ -171,17 +171,17 @@ fn condition(table: &CheckTable) -> Result<Condition, String> {
 }
 
 /// Whether `value` contains a date, which JSON cannot represent.
-fn is_dated(value: &Value) -> bool {
+fn contains_date(value: &Value) -> bool {
     match value {
         Value::Datetime(_) => true,
-        Value::Array(values) => values.iter().any(is_dated),
-        Value::Table(table) => table.iter().any(|(_, value)| is_dated(value)),
+        Value::Array(values) => values.iter().any(contains_date),
+        Value::Table(table) => table.iter().any(|(_, value)| contains_date(value)),
         Value::String(_) | Value::Integer(_) | Value::Float(_) | Value::Boolean(_) => false,
     }
 }
 
 /// Converts a string, an integer or a list of them to strings.
-pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
+pub(super) fn strings(value: &Value) -> Result<Vec<String>, String> {
     match value {
         Value::String(text) => Ok(vec![text.clone()]),
         Value::Integer(number) => Ok(vec![number.to_string()]),
@@ -192,7 +192,7 @@ pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
         {
             values
                 .iter()
-                .map(texts)
+                .map(strings)
                 .collect::<Result<Vec<_>, _>>()
                 .map(|all| all.concat())
         }

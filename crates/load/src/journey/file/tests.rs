@@ -1,7 +1,7 @@
 //! Valid and invalid journeys files.
 
 use super::*;
-use crate::journey::take::Source;
+use crate::journey::extract::Source;
 
 const SHOP: &str = r#"
 [[setup]]
@@ -42,21 +42,21 @@ name = "home"
 url = "/"
 "#;
 
-fn read(text: &str) -> Result<Found, String> {
+fn read(text: &str) -> Result<ParsedJourneys, String> {
     let target = Target::parse("http://a:81/").unwrap();
     parse(text, Path::new("dir/shop.toml"), &target)
 }
 
 #[test]
-fn a_file_says_what_users_do_in_which_order() {
-    let Found {
+fn file_is_parsed_in_order() {
+    let ParsedJourneys {
         journeys, requests, ..
     } = read(SHOP).unwrap();
     let of_journeys = journeys.journeys.iter().flat_map(|journey| &journey.steps);
     let steps: Vec<&Step> = journeys.setup.iter().chain(of_journeys).collect();
     let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
     assert_eq!(names, ["register", "login", "item", "home"]);
-    let recipes: Vec<usize> = steps.iter().map(|step| step.recipe).collect();
+    let recipes: Vec<usize> = steps.iter().map(|step| step.request).collect();
     assert_eq!(recipes, [0, 1, 2, 3]);
     assert_eq!(*journeys.weights, [3, 4]);
     let lines: Vec<String> = requests
@@ -73,12 +73,15 @@ fn a_file_says_what_users_do_in_which_order() {
         ]
     );
     assert_eq!(requests[1].headers.len(), 3);
-    let used: Vec<(&str, Used)> = journeys
+    let used: Vec<(&str, ValueUse)> = journeys
         .values
         .iter()
         .map(|value| (value.name.as_str(), value.used))
         .collect();
-    assert_eq!(used, [("user", Used::InBody), ("token", Used::InHead)]);
+    assert_eq!(
+        used,
+        [("user", ValueUse::InBody), ("token", ValueUse::InHead)]
+    );
     let item = &journeys.journeys[0].steps[1];
     let milliseconds = [item.think.shortest, item.think.longest].map(|time| time.as_millis());
     assert_eq!(milliseconds, [100, 1500]);
@@ -86,11 +89,11 @@ fn a_file_says_what_users_do_in_which_order() {
     assert_eq!(item.checks.len(), 3);
     let login = &journeys.journeys[0].steps[0];
     assert_eq!(login.redirects, 2);
-    assert!(matches!(login.takes[0].source, Source::Json(_)));
+    assert!(matches!(login.extractions[0].source, Source::Json(_)));
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_have_position() {
     for (from, to, expected) in [
         (
             "name = \"buy\"",
@@ -214,7 +217,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn more_steps_than_have_figures_are_refused() {
+fn too_many_steps_are_refused() {
     let step = |number: usize| format!("[[journey.step]]\nname = \"{number}\"\nurl = \"/\"\n");
     let of = |count: usize| {
         let steps: String = (0..count).map(step).collect();

@@ -119,7 +119,7 @@ impl<'c> Incoming<'c> {
         let State::ExpectBody(body) = &mut self.state else {
             unreachable!("the head was parsed");
         };
-        body.reader.pass_unseen(count);
+        body.reader.count_forwarded(count);
     }
 
     /// Returns the response if the end of the connection completes it.

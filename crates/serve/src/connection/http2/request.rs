@@ -218,7 +218,7 @@ impl Request {
                     let Some(tunnel) = core.in_block(exchange).await? else {
                         return Ok(());
                     };
-                    core.works_as(TUNNEL);
+                    core.set_work(TUNNEL);
                     // The bytes of a tunnel are not counted.
                     let sent = self.stream.written();
                     let ended = tunnel.run_on_stream(&self.stream, &mut self.exchange);

@@ -74,7 +74,7 @@ fn run(queue: impl Iterator<Item = Job>) {
             continue;
         }
         job.outcome
-            .keep(match job.users.verify(&job.user, &job.password) {
+            .fulfil(match job.users.verify(&job.user, &job.password) {
                 true => Outcome::Right,
                 false => Outcome::Wrong,
             });

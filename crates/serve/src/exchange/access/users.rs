@@ -7,7 +7,7 @@ use std::path::Path;
 use argon2::Argon2;
 use argon2::password_hash::PasswordVerifier;
 use argon2::password_hash::phc::PasswordHash;
-use onrush_config::limits::FINDINGS_MAX;
+use onrush_config::limits::DIAGNOSTICS_MAX;
 use onrush_config::plan::BasicAuth;
 use onrush_config::value::check_password_hash;
 use onrush_file::{Input, InputError};
@@ -50,7 +50,7 @@ impl Users {
             for (line, number) in text.lines().zip(1..) {
                 match add(line, &mut hashes) {
                     Ok(()) => {}
-                    Err(_) if wrong.len() == FINDINGS_MAX => more += 1,
+                    Err(_) if wrong.len() == DIAGNOSTICS_MAX => more += 1,
                     Err(why) => wrong.push(format!("{}:{number}: {why}", path.display())),
                 }
             }
@@ -245,7 +245,7 @@ mod tests {
         let both = users(&[], Some("a\nb\n")).expect_err("two lines");
         assert_eq!(both.len(), 2);
         let many = users(&[], Some(&"a\n".repeat(100_000))).expect_err("no lines");
-        assert_eq!(many.len(), FINDINGS_MAX + 1);
+        assert_eq!(many.len(), DIAGNOSTICS_MAX + 1);
         let last = many.last().map(String::as_str);
         assert_eq!(last, Some("htpasswd: and 99950 more"));
     }

@@ -19,7 +19,7 @@ use onrush_engine::random::Random;
 use onrush_http::body::BodyReader;
 use onrush_http::http2::code::Code;
 use onrush_http::http2::fields::FieldSection;
-use onrush_http::http2::message::{self, ExtendedConnect, Follows, Rejection, RequestKind};
+use onrush_http::http2::message::{self, ExtendedConnect, MoreFrames, Rejection, RequestKind};
 use onrush_http::http2::{self, End};
 use onrush_http::request::RequestHead;
 use onrush_http::{Framing, HeaderSlots, Limits};
@@ -41,7 +41,7 @@ pub(crate) struct Stream {
     flow: Rc<Flow>,
     /// `None` only during drop.
     fields: Option<Box<FieldSection>>,
-    follows: Follows,
+    follows: MoreFrames,
     framing: Framing,
     /// A small body that arrived with its head. Kept while the request may have to be sent again.
     complete_body: Vec<u8>,
@@ -101,7 +101,7 @@ impl Stream {
             unreachable!("it is not dropped");
         };
         if message::as_upgrade(fields, key, limits)? == RequestKind::Tunnel {
-            self.follows = Follows::Nothing;
+            self.follows = MoreFrames::Nothing;
         }
         let unknown = ExtendedConnect::Unknown;
         let request = message::request(fields, slots, self.follows, unknown, limits)?;

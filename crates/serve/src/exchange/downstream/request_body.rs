@@ -154,7 +154,7 @@ impl<'a> RequestBody<'a> {
     /// Counts bytes that were forwarded without passing through user space; only with [`RequestBody::as_plain`].
     pub(crate) fn count_spliced(&mut self, count: u64) {
         match self {
-            RequestBody::Http1 { reader, .. } => reader.pass_unseen(count),
+            RequestBody::Http1 { reader, .. } => reader.count_forwarded(count),
             RequestBody::Http2(_) => unreachable!("it has frames"),
         }
     }

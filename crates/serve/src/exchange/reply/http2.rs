@@ -55,7 +55,7 @@ impl<'a> Reply<'a> {
     ) {
         if edits.is_some() {
             let made = pairs::own(worker, edits, fields);
-            return self.write_pairs((status, method), Sensitivity::Usual, made);
+            return self.write_pairs((status, method), Sensitivity::Unmarked, made);
         }
         self.session
             .head(self.flow, (status, method), |encoder, out, _| {

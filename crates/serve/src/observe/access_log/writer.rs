@@ -32,7 +32,7 @@ pub(super) struct Writer {
 pub(super) enum WaitOutcome {
     Ended,
     /// It is blocked by an output that no process reads.
-    InVain,
+    TimedOut,
 }
 
 /// State of the output.
@@ -68,7 +68,7 @@ impl Writer {
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         // Nothing is ever sent: either the channel disconnects or the wait times out.
         match ended.recv_timeout(patience) {
-            Err(RecvTimeoutError::Timeout) => WaitOutcome::InVain,
+            Err(RecvTimeoutError::Timeout) => WaitOutcome::TimedOut,
             _ => WaitOutcome::Ended,
         }
     }

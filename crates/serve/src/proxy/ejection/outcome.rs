@@ -34,7 +34,7 @@ impl Outcome {
         match failure {
             _ if failure.is_local_shortage() => None,
             Failure::Connect(error) => of_connect(error),
-            Failure::NoResponse(_) | Failure::Closed | Failure::EndedWithin => {
+            Failure::NoResponse(_) | Failure::Closed | Failure::EndedInHead => {
                 Some(Outcome::Failed)
             }
             // With CANCEL the deadline of the call has passed at its client (gRPC); with NO_ERROR the server needs no
@@ -122,7 +122,7 @@ mod tests {
                 Some(Outcome::Failed),
             ),
             (
-                Failure::EndedWithin,
+                Failure::EndedInHead,
                 Some(Outcome::Failed),
                 Some(Outcome::Failed),
             ),

@@ -59,7 +59,7 @@ pub(super) fn fixed_address(server: &plan::Server) -> Option<Location> {
 
 /// Largest number of addresses of a server.
 pub(super) fn endpoints_max(server: &plan::Server) -> usize {
-    match server.address.may_be_several() {
+    match server.address.is_resolved_by_name() {
         true => server.addresses_max as usize,
         false => 1,
     }

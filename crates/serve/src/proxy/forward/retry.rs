@@ -135,12 +135,12 @@ impl Forward {
             }
             Failure::NoResponse(_)
             | Failure::Closed
-            | Failure::EndedWithin
+            | Failure::EndedInHead
             | Failure::StreamReset(_) => {
                 on.reset && self.take_attempt(group) && (group.is_out(last) || group.may_retry(now))
             }
             Failure::BadResponse(_) => {
-                on.garbage && self.take_attempt(group) && group.may_retry(now)
+                on.invalid_response && self.take_attempt(group) && group.may_retry(now)
             }
             Failure::Status(_)
             | Failure::Intercepted(_)

@@ -139,7 +139,7 @@ impl Group {
             for (server, endpoint) in self.servers.iter().zip(self.endpoints.all()) {
                 while matches!(endpoint.availability(), Availability::In { .. })
                     && server.address().is_some()
-                    && server.pool.len() < self.plan.connections_ready
+                    && server.pool.len() < self.plan.preconnect
                     && worker.kept.has_room()
                 {
                     match self

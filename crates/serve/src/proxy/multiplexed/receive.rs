@@ -92,7 +92,7 @@ impl State {
         flow.incoming.append(bytes);
         // A client that does not read exhausts the window of its stream, not that of the connection (RFC 9113 5.2.1).
         self.http
-            .release_of_connection(bytes.len() as u32, &mut self.frames);
+            .release_connection_window(bytes.len() as u32, &mut self.frames);
         if end == End::Stream {
             flow.incoming.has_ended.set(true);
         }

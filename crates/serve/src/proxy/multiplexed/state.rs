@@ -115,7 +115,7 @@ impl State {
 
     /// Number of further requests for which `has_room` holds.
     pub(super) fn free(&self) -> u32 {
-        let most = match self.http.is_settled() {
+        let most = match self.http.has_peer_settings() {
             true => Some(self.http.peer().concurrent_streams_max),
             false => self.said.get(),
         };
@@ -126,7 +126,7 @@ impl State {
     /// Number of streams that may be open. One, if the server has never announced a limit: it would refuse streams
     /// above its limit, and its settings arrive with its first bytes.
     fn streams_at_once(&self) -> u32 {
-        let most = match self.http.is_settled() {
+        let most = match self.http.has_peer_settings() {
             true => self.http.peer().concurrent_streams_max,
             false => self.said.get().unwrap_or(1).min(STREAMS_BEFORE_SETTINGS),
         };

@@ -27,7 +27,7 @@ impl State {
         patience: RequestTimeouts,
         now: Instant,
     ) {
-        if self.http.is_settled() {
+        if self.http.has_peer_settings() {
             return match self.takes_tunnels() {
                 true => self.enter(flow, head, patience, now),
                 false => flow.fail(Failure::NoWebSocket),

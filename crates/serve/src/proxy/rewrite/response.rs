@@ -43,7 +43,7 @@ impl ResponseChanges {
             && accept.is_none()
             && vary.is_empty()
             && *change == CompressionChange::Nothing;
-        let is_usual = head.sensitivity == Sensitivity::Usual;
+        let is_usual = head.sensitivity == Sensitivity::Unmarked;
         match is_plain && is_usual && head.version == Version::Http2 {
             true => HeadInputs::Head {
                 date: worker.date(),

@@ -71,7 +71,7 @@ impl Tree {
         plan.routes[0].action = Action::Files(plan::Files {
             index: index.iter().map(|name| (*name).to_owned()).collect(),
             hidden,
-            ..plan::Files::beneath(self.0.path())
+            ..plan::Files::in_directory(self.0.path())
         });
         plan
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use onrush_config::plan::{Host, PathMatch, When};
+use onrush_config::plan::{Host, PathMatch, RouteMatch};
 
 /// Finds candidate routes for a request. Shared by all cores.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ pub(super) struct Hosts {
 
 impl RouteIndex {
     /// Indexes routes by their conditions, given in file order.
-    pub(crate) fn new<'w>(conditions: impl Iterator<Item = &'w When> + Clone) -> Self {
-        let names_hosts = |when: &When| !when.hosts.is_empty();
+    pub(crate) fn new<'w>(conditions: impl Iterator<Item = &'w RouteMatch> + Clone) -> Self {
+        let names_hosts = |when: &RouteMatch| !when.hosts.is_empty();
         let knows_hosts = conditions
             .clone()
             .any(|when| names_hosts(when) || when.not.iter().any(names_hosts));
@@ -68,7 +68,7 @@ impl RouteIndex {
 
 impl Candidate {
     /// Also returns the conditions of the route.
-    fn new((index, when): (usize, &When)) -> (Self, &When) {
+    fn new((index, when): (usize, &RouteMatch)) -> (Self, &RouteMatch) {
         let (known, bytes) = match &when.path {
             PathMatch::Prefix(prefix) => (prefix.as_bytes(), prefix.len().min(8)),
             // All eight bytes, because nothing may follow a shorter path.
@@ -86,7 +86,7 @@ impl Candidate {
 }
 
 impl ConditionKinds {
-    pub(super) fn of(when: &When) -> Self {
+    pub(super) fn of(when: &RouteMatch) -> Self {
         let asks_no_more = when.methods.is_empty()
             && when.headers.is_empty()
             && when.query.is_empty()
@@ -113,7 +113,7 @@ pub(super) fn path_start(path: &[u8]) -> u64 {
 }
 
 impl Hosts {
-    fn new<'w>(candidates: impl Iterator<Item = (Candidate, &'w When)>) -> Self {
+    fn new<'w>(candidates: impl Iterator<Item = (Candidate, &'w RouteMatch)>) -> Self {
         let mut exact: HashMap<_, Vec<Candidate>> = HashMap::new();
         let mut below: HashMap<_, Vec<Candidate>> = HashMap::new();
         let mut any = Vec::new();
@@ -124,7 +124,7 @@ impl Hosts {
             for host in &when.hosts {
                 let (table, name) = match host {
                     Host::Exact(name) => (&mut exact, name),
-                    Host::Below(suffix) => (&mut below, suffix),
+                    Host::Subdomains(suffix) => (&mut below, suffix),
                 };
                 table.entry(name.as_bytes()).or_default().push(candidate);
             }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use onrush_config::plan::{
-    Action, BasicAuth, Edits, FieldEdits, Listen, Networks, Plan, RateKey, RateLimit,
-    ResponsesEdited, Route, Template, Timeouts,
+    Action, BasicAuth, Edits, FieldEdits, Listener, Networks, Plan, RateKey, RateLimit,
+    ResponseFilter, Route, Template, Timeouts,
 };
 
 use super::outcome::{GroupForward, Outcome};
@@ -117,9 +117,9 @@ pub(super) fn edits(edits: &Edits) -> Vec<AppliedSetting> {
     all.push(fact(
         "on",
         match &edits.response_on {
-            ResponsesEdited::OfRoute => "responses of the route".to_owned(),
-            ResponsesEdited::Always => "all responses".to_owned(),
-            ResponsesEdited::Statuses(ranges) => {
+            ResponseFilter::RouteOnly => "responses of the route".to_owned(),
+            ResponseFilter::Always => "all responses".to_owned(),
+            ResponseFilter::Statuses(ranges) => {
                 let range = |(first, last): &(u16, u16)| match first == last {
                     true => first.to_string(),
                     false => format!("{first}-{last}"),
@@ -141,7 +141,7 @@ fn shown(name: &str, value: &Template) -> String {
 /// Dependencies of the outcome that are unknown here.
 pub(super) fn unknown(
     plan: &Plan,
-    listen: &Listen,
+    listen: &Listener,
     route: Option<&Route>,
     outcome: &Outcome,
 ) -> Vec<String> {
@@ -175,7 +175,7 @@ pub(super) fn unknown(
             let groups =
                 groups.filter_map(|to| plan.upstreams.iter().find(|it| it.name == to.group));
             let mut servers = groups.flat_map(|group| &group.servers);
-            if servers.any(|server| server.address.may_be_several()) {
+            if servers.any(|server| server.address.is_resolved_by_name()) {
                 say("addresses of server names: each is a server");
             }
             if forward.groups.iter().any(GroupForward::is_connect) {

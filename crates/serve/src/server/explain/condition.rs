@@ -1,6 +1,6 @@
 //! Explains why a route does not match: the expected condition and the actual value.
 
-use onrush_config::plan::{Host, Networks, PathMatch, Scheme, ValueMatch, When};
+use onrush_config::plan::{Host, Networks, PathMatch, RouteMatch, Scheme, ValueMatch};
 use onrush_http::query;
 use onrush_http::request::RequestHead;
 
@@ -53,7 +53,7 @@ struct Asked<'a, C> {
 }
 
 impl<C: RouteContext> Asked<'_, C> {
-    fn words(&self, when: &When, unmet: UnmetCondition) -> (&'static str, String, String) {
+    fn words(&self, when: &RouteMatch, unmet: UnmetCondition) -> (&'static str, String, String) {
         let head = self.head;
         match unmet {
             UnmetCondition::Host => {
@@ -159,7 +159,7 @@ fn value(name: &str, wanted: &ValueMatch) -> String {
     format!("{name} = {wanted:?}")
 }
 
-fn conditions(when: &When) -> String {
+fn conditions(when: &RouteMatch) -> String {
     let mut all = Vec::new();
     if !when.hosts.is_empty() {
         all.push(format!("host = {}", hosts(&when.hosts)));

@@ -47,7 +47,9 @@ impl Choice {
         let servers = in_service(plan);
         let by = plan.balance.to_string();
         let name = |server: &&Server| server.address.to_string();
-        let are_known = !servers.iter().any(|server| server.address.may_be_several());
+        let are_known = !servers
+            .iter()
+            .any(|server| server.address.is_resolved_by_name());
         if let ([only], true) = (&*servers, are_known) {
             return Choice::Exactly {
                 server: name(only),
@@ -56,7 +58,7 @@ impl Choice {
         }
         let key = hash_key(group, head, context);
         match group.reserve(key, &[], context.worker.core.now()) {
-            Ok(reservation) if plan.balance.is_settled() && are_known => Choice::Exactly {
+            Ok(reservation) if plan.balance.is_deterministic() && are_known => Choice::Exactly {
                 server: reservation.server().name.clone(),
                 by,
             },

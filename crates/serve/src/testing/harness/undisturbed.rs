@@ -12,7 +12,7 @@ use super::{TestCore, TestDriver, kernel_cores, run};
 pub(super) fn calm_cores() -> impl Iterator<Item = TestDriver> {
     let simulation = Simulation {
         short: 0,
-        not_yet: 0,
+        spurious_again: 0,
         ..Simulation::with_seed(0)
     };
     kernel_cores().chain([TestDriver::simulated(simulation)])
@@ -31,7 +31,7 @@ impl TestCore {
     /// Stalls the core for `duration`, like a machine without a free CPU. Data arrives meanwhile.
     pub(crate) fn stall_core(&self, duration: Duration) {
         match self.core.is_simulated() {
-            true => self.core.stop_process(duration),
+            true => self.core.suspend(duration),
             false => thread::sleep(duration),
         }
     }

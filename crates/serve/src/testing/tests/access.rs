@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use onrush_config::plan::{
     Access, Action, BasicAuth, ForwardingFields, Network, Networks, OneLiner, Piece, Plan, Rate,
-    RateKey, RateLimit, ResponsesEdited, Template, Variable,
+    RateKey, RateLimit, ResponseFilter, Template, Variable,
 };
 
 use crate::testing::harness::{Step, exchange_text, on_every_driver, on_kernel_cores, send};
@@ -85,7 +85,7 @@ fn networks_match_reported_client() {
     });
     let request = "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n";
     assert_eq!(statuses(&exchange_text(&plan, request)), ["403"]);
-    plan.forwarded.trust = Networks::everybody();
+    plan.forwarded.trust = Networks::all();
     assert_eq!(statuses(&exchange_text(&plan, request)), ["200"]);
     // Only fields of the configured kind count, although both kinds are sent to servers.
     let other = "GET / HTTP/1.1\r\nHost: h\r\nForwarded: for=192.0.2.1\r\n\r\n";
@@ -133,9 +133,9 @@ fn rate_key_selects_counter() {
 #[test]
 fn refusals_have_route_fields_if_configured() {
     for (on, edited) in [
-        (ResponsesEdited::OfRoute, 1),
-        (ResponsesEdited::Always, 2),
-        (ResponsesEdited::Statuses(vec![(429, 429)]), 1),
+        (ResponseFilter::RouteOnly, 1),
+        (ResponseFilter::Always, 2),
+        (ResponseFilter::Statuses(vec![(429, 429)]), 1),
     ] {
         let mut plan = plan(hourly(RateKey::Route, 1));
         plan.routes[0].edits.response.set = vec![(

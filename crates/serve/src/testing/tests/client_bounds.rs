@@ -123,7 +123,7 @@ fn limit_uses_proxy_protocol_addresses() {
 fn trusted_proxies_are_not_limited() {
     on_every_driver(|site| async move {
         let mut plan = bounded("connections_per_address_max = 1");
-        plan.forwarded.trust = onrush_config::plan::Networks::everybody();
+        plan.forwarded.trust = onrush_config::plan::Networks::all();
         let address = site.serve(&plan);
         let _first = served(&site, &address, "").await;
         let _second = served(&site, &address, "").await;

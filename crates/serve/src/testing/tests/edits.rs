@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::{Duration, SystemTime};
 
 use onrush_config::plan::{
-    Action, FieldEdits, Files, OneLiner, PathEdit, PathMatch, Piece, Plan, ResponsesEdited,
+    Action, FieldEdits, Files, OneLiner, PathEdit, PathMatch, Piece, Plan, ResponseFilter,
     Template, UpstreamHeaders, Variable,
 };
 
@@ -339,7 +339,7 @@ fn generated_responses_are_edited() {
         file.set_modified(SystemTime::UNIX_EPOCH)
             .expect("its owner may");
     }
-    let files = || Action::Files(Files::beneath(directory.path()));
+    let files = || Action::Files(Files::in_directory(directory.path()));
     let respond = |body: &str| Action::Respond {
         status: 200,
         body: body.into(),
@@ -404,23 +404,23 @@ fn all_fields_of_generated_responses_are_edited() {
         "GET / HTTP/1.0\r\n\r\n",
     ];
     for (action, on, names, edited) in [
-        (respond(200), ResponsesEdited::OfRoute, &ours[..], true),
-        (respond(503), ResponsesEdited::OfRoute, ours, true),
+        (respond(200), ResponseFilter::RouteOnly, &ours[..], true),
+        (respond(503), ResponseFilter::RouteOnly, ours, true),
         (
             respond(200),
-            ResponsesEdited::Statuses(vec![(200, 299)]),
+            ResponseFilter::Statuses(vec![(200, 299)]),
             ours,
             true,
         ),
         (
             respond(404),
-            ResponsesEdited::Statuses(vec![(200, 299)]),
+            ResponseFilter::Statuses(vec![(200, 299)]),
             ours,
             false,
         ),
         (
             Action::Synthetic,
-            ResponsesEdited::OfRoute,
+            ResponseFilter::RouteOnly,
             &["X-req", "X_RSP"],
             true,
         ),
@@ -480,11 +480,11 @@ fn fixed_fields_are_added_to_generated_responses() {
 #[test]
 fn gateway_errors_are_edited_if_configured() {
     for (on, edited) in [
-        (ResponsesEdited::OfRoute, false),
-        (ResponsesEdited::Always, true),
-        (ResponsesEdited::Statuses(vec![(500, 599)]), true),
+        (ResponseFilter::RouteOnly, false),
+        (ResponseFilter::Always, true),
+        (ResponseFilter::Statuses(vec![(500, 599)]), true),
         (
-            ResponsesEdited::Statuses(vec![(200, 299), (503, 504)]),
+            ResponseFilter::Statuses(vec![(200, 299), (503, 504)]),
             false,
         ),
     ] {
@@ -514,12 +514,12 @@ fn gateway_errors_are_edited_if_configured() {
 
 #[test]
 fn forwarded_responses_are_edited_by_status() {
-    let classes = ResponsesEdited::Statuses(vec![(200, 299), (404, 404)]);
+    let classes = ResponseFilter::Statuses(vec![(200, 299), (404, 404)]);
     for (on, status, edited) in [
-        (ResponsesEdited::OfRoute, 200, true),
-        (ResponsesEdited::OfRoute, 304, true),
-        (ResponsesEdited::OfRoute, 500, true),
-        (ResponsesEdited::Always, 500, true),
+        (ResponseFilter::RouteOnly, 200, true),
+        (ResponseFilter::RouteOnly, 304, true),
+        (ResponseFilter::RouteOnly, 500, true),
+        (ResponseFilter::Always, 500, true),
         (classes.clone(), 206, true),
         (classes.clone(), 404, true),
         (classes.clone(), 304, false),
@@ -570,7 +570,7 @@ fn generated_errors_are_edited_if_configured() {
     file.write_all(b"x").expect("it can be written");
     file.set_modified(SystemTime::UNIX_EPOCH)
         .expect("its owner may");
-    let files = || Action::Files(Files::beneath(directory.path()));
+    let files = || Action::Files(Files::in_directory(directory.path()));
     let fixed = |status| Action::Respond {
         status,
         body: b"no".to_vec(),
@@ -615,10 +615,10 @@ fn generated_errors_are_edited_if_configured() {
         ),
     ] {
         for (on, edited) in [
-            (ResponsesEdited::OfRoute, is_of_route),
-            (ResponsesEdited::Always, true),
-            (ResponsesEdited::Statuses(vec![(status, status)]), true),
-            (ResponsesEdited::Statuses(vec![(599, 599)]), false),
+            (ResponseFilter::RouteOnly, is_of_route),
+            (ResponseFilter::Always, true),
+            (ResponseFilter::Statuses(vec![(status, status)]), true),
+            (ResponseFilter::Statuses(vec![(599, 599)]), false),
         ] {
             let mut plan = plan(action.clone());
             plan.routes[0].edits.response_on = on.clone();
@@ -666,7 +666,7 @@ fn alternative_spellings_are_removed() {
 fn alternative_spellings_may_be_kept() {
     let change = |plan: &mut Plan| {
         user(plan);
-        plan.routes[0].edits.keeps_underscores = true;
+        plan.routes[0].edits.allow_underscores = true;
     };
     let got = at_server(&change, TWINS);
     for name in [
@@ -779,7 +779,7 @@ fn server_fields_are_hidden_for_any_status() {
         let change = |plan: &mut Plan| {
             of_servers(plan, &["server", "Date", "X-Accel-Charset", "x-a"], &[]);
             plan.routes[0].edits.response = edits(&[], &[], &[("X-A", text("ours"))]);
-            plan.routes[0].edits.response_on = ResponsesEdited::Statuses(vec![(200, 200)]);
+            plan.routes[0].edits.response_on = ResponseFilter::Statuses(vec![(200, 200)]);
         };
         let response = format!(
             "HTTP/1.1 103 Early Hints\nX-A: 0\nLink: </a>\n\nHTTP/1.1 {status}\nServer: theirs\nDate: Thu, 01 Jan 1970 00:00:00 GMT\nX_Accel_Charset: a\nX-A: 1\nX-B: 2\nTransfer-Encoding: chunked\n\n2\nok\n0\nX-A: 3\nX-C: 4\n\n"

@@ -1,7 +1,7 @@
 //! Parts of a message that are not forwarded: fields of interim responses, hop-by-hop trailers, and the Host that a
 //! route sets.
 
-use onrush_config::plan::{Action, Compress, Mirror, Plan, ResponsesEdited};
+use onrush_config::plan::{Action, Compress, Mirror, Plan, ResponseFilter};
 use onrush_config::value::parse_template;
 
 use super::edits::{edits, text};
@@ -18,10 +18,10 @@ fn interim_response_fields_are_edited() {
         .replace("\r\n", "\n")
         .replace('\n', "\r\n");
     for on in [
-        ResponsesEdited::OfRoute,
-        ResponsesEdited::Always,
+        ResponseFilter::RouteOnly,
+        ResponseFilter::Always,
         // The final status is not known yet.
-        ResponsesEdited::Statuses(vec![(200, 200)]),
+        ResponseFilter::Statuses(vec![(200, 200)]),
     ] {
         let change = |plan: &mut Plan| {
             plan.routes[0].edits.response_on = on.clone();

@@ -249,7 +249,7 @@ fn ready_connections_are_opened_in_advance() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let mut plan = upstream.plan();
-        plan.upstreams[0].connections_ready = 3;
+        plan.upstreams[0].preconnect = 3;
         let address = site.serve(&plan);
         site.until("three connections", || upstream.connections() == 3)
             .await;

@@ -15,7 +15,7 @@ const FROM_AFAR: &str = "PROXY TCP4 192.0.2.7 198.51.100.1 56324 443\r\n";
 /// The outcome of these bytes with PROXY protocol on the listener and X-Forwarded fields for servers.
 fn introduced(bytes: &str) -> Outcome {
     let change = |plan: &mut Plan| {
-        plan.listen[0].proxy_protocol = Some(Networks::everybody());
+        plan.listen[0].proxy_protocol = Some(Networks::all());
         plan.forwarded.x_forwarded = true;
     };
     forward_with(&change, &[&[Step::Read, send(OK), Step::Again]], bytes)
@@ -82,7 +82,7 @@ fn untrusted_peer_needs_no_header() {
 fn late_header_closes_connection() {
     on_simulated_cores(|site| async move {
         let mut plan = site.upstream(&[&[]]).plan();
-        plan.listen[0].proxy_protocol = Some(Networks::everybody());
+        plan.listen[0].proxy_protocol = Some(Networks::all());
         let (address, service) = site.serve_worker(&plan);
         let mut client = site.connect(&address).await;
         client.send(b"PROXY ").await;
@@ -96,7 +96,7 @@ fn access_rules_use_header_address() {
     let far = Network::new([192, 0, 2, 0].into(), 24).expect("a prefix");
     let what = onrush_config::plan::OneLiner::Synthetic;
     let mut plan = Plan::one_liner(what, Vec::new());
-    plan.listen[0].proxy_protocol = Some(Networks::everybody());
+    plan.listen[0].proxy_protocol = Some(Networks::all());
     plan.routes[0].access.deny = Networks(vec![far]);
     let response = exchange_text(&plan, &[FROM_AFAR, GET].concat());
     assert!(response.starts_with("HTTP/1.1 403 "), "{response}");
@@ -114,7 +114,7 @@ fn server_connections_get_a_header_per_client() {
             let script = [heads, vec![send(OK)]].concat();
             let upstream = site.upstream(&[&script]);
             let mut plan = upstream.plan();
-            plan.listen[0].proxy_protocol = Some(Networks::everybody());
+            plan.listen[0].proxy_protocol = Some(Networks::all());
             plan.upstreams[0].proxy_protocol = Some(version);
             plan.upstreams[0].reuse = Reuse::Never;
             let address = site.serve(&plan);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onrush_config::Plan;
 use onrush_config::plan::{
-    Certificate, Misdirected, OneLiner, ServerAddress, Sticky, Tls, TlsProfile, Verify,
+    Certificate, MisdirectedRequests, OneLiner, ServerAddress, Sticky, Tls, TlsProfile, Verify,
 };
 use onrush_engine::{Address, Input, Stream};
 use onrush_tls::{ClientSetup, Connector, Transport};
@@ -49,7 +49,7 @@ fn sticky_cookie_is_secure_over_tls() {
             age_max: None,
         });
         plan.listen = server(TlsProfile::Modern).listen;
-        let front = proxy(&site, &site.serve(&plan), Verify::Nothing);
+        let front = proxy(&site, &site.serve(&plan), Verify::Insecure);
         let mut client = site.connect(&front).await;
         client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
         let response = client.receive_text().await;
@@ -66,7 +66,7 @@ fn requests_are_forwarded_over_tls() {
     on_every_driver(|site| async move {
         for profile in [TlsProfile::Modern, TlsProfile::Intermediate] {
             let (behind, service) = site.serve_worker(&server(profile));
-            let front = proxy(&site, &behind, Verify::Nothing);
+            let front = proxy(&site, &behind, Verify::Insecure);
             let mut client = site.connect(&front).await;
             for size in [0, 1, 20_000, 100_000] {
                 let request = format!("GET /?s={size} HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -236,7 +236,10 @@ fn other_certificate_gets_421() {
                 });
                 site.serve(&plan)
             };
-            let both = of(vec![first.clone(), second.clone()], Misdirected::Refuse);
+            let both = of(
+                vec![first.clone(), second.clone()],
+                MisdirectedRequests::Refuse,
+            );
             for (name, host, status) in [
                 ("a.example", "a.example", "200"),
                 ("a.example", "A.example.:8443", "200"),
@@ -259,8 +262,8 @@ fn other_certificate_gets_421() {
                 let found = status_for(&site, &both, name, host).await;
                 assert_eq!(found, status, "{host} on a connection for {name}");
             }
-            let one = of(vec![first.clone()], Misdirected::Refuse);
-            let serving = of(vec![first, second], Misdirected::Serve);
+            let one = of(vec![first.clone()], MisdirectedRequests::Refuse);
+            let serving = of(vec![first, second], MisdirectedRequests::Serve);
             for address in [one, serving] {
                 let found = status_for(&site, &address, "a.example", "b.example").await;
                 assert_eq!(found, "200");

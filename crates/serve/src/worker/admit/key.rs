@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
 use std::num::NonZeroU64;
 
-use onrush_config::plan::{RateKey, When};
+use onrush_config::plan::{RateKey, RouteMatch};
 
 /// Requests with the same key share a limit.
 ///
@@ -22,7 +22,7 @@ pub(crate) struct Keys {
 impl Keys {
     /// Identifies a limit across configurations: by the conditions of its route, its key, and the number of equal
     /// limits before it. Its rate and the route's action may change.
-    pub(crate) fn limit(&self, when: &When, by: &RateKey, occurrence: usize) -> u64 {
+    pub(crate) fn limit(&self, when: &RouteMatch, by: &RateKey, occurrence: usize) -> u64 {
         self.secret
             .hash_one(format!("{when:?} {by:?} {occurrence}"))
     }

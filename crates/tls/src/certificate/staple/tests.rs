@@ -69,7 +69,7 @@ impl Made {
     }
 
     /// Reads a file for certificate 7.
-    fn read(&self, file: &Path) -> Result<Staple, NoStaple> {
+    fn read(&self, file: &Path) -> Result<Staple, StapleError> {
         let chain = certificate::chain(&self.path("7.pem"), Subject::Certificate(0)).unwrap();
         let (_, certificate) = X509Certificate::from_der(&chain[0]).unwrap();
         read(file, &certificate)
@@ -132,7 +132,7 @@ fn unusable_response_is_warning() {
     // tryLater (RFC 6960 4.2.1).
     fs::write(made.path("response"), b"\x30\x03\x0a\x01\x03").unwrap();
     let failed = made.read(&made.path("response"));
-    assert!(matches!(failed, Err(NoStaple::Unusable(why)) if why.contains("response status 3")));
+    assert!(matches!(failed, Err(StapleError::Unusable(why)) if why.contains("response status 3")));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn truncated_responses_are_rejected() {
     }
     for file in ["7.pem", "index", "missing"] {
         assert!(
-            matches!(made.read(&made.path(file)), Err(NoStaple::Wrong(_))),
+            matches!(made.read(&made.path(file)), Err(StapleError::Wrong(_))),
             "{file}"
         );
     }

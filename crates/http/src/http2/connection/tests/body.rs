@@ -6,7 +6,7 @@ use crate::http2::Closed;
 /// A server that has sent the head of its response on a stream with a window of 5 bytes.
 fn answering() -> (TestConnection, Stream) {
     let mut side = TestConnection::server();
-    side.hear(&[setting(4, 5), get(1)].concat());
+    side.receive_bytes(&[setting(4, 5), get(1)].concat());
     let stream = side.stream(1);
     let head = side
         .connection
@@ -34,7 +34,7 @@ fn a_body_is_sent_as_windows_take_it_and_ends_with_its_last_frame() {
         .connection
         .send_body(stream, body, End::Stream, &mut side.out);
     assert_eq!(sent, Ok(5));
-    side.hear(&window_update(1, 9));
+    side.receive_bytes(&window_update(1, 9));
     let sent = side
         .connection
         .send_body(stream, &body[5..], End::Stream, &mut side.out);

@@ -46,10 +46,10 @@ fn it_begins_with_preface_and_settings_without_push() {
 #[test]
 fn settings_decide_how_many_streams_may_be_open() {
     let mut side = TestConnection::new(Role::Client, LocalSettings::CLIENT);
-    assert!(!side.connection.is_settled());
+    assert!(!side.connection.has_peer_settings());
     assert_eq!(side.connection.streams_max(), STREAMS_BEFORE_SETTINGS);
-    side.hear(&setting(3, 1));
-    assert!(side.connection.is_settled());
+    side.receive_bytes(&setting(3, 1));
+    assert!(side.connection.has_peer_settings());
     assert_eq!(side.connection.streams_max(), 1);
     assert!(open(&mut side, Content::Any).is_ok());
     assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::Full));
@@ -61,7 +61,7 @@ fn http1_response_is_detected() {
     let answer = b"HTTP/1.1 400 Bad Request\r\n";
     assert!(side.connection.is_http1_response(answer));
     assert!(!side.connection.is_http1_response(&settings()));
-    side.hear(&settings());
+    side.receive_bytes(&settings());
     assert!(!side.connection.is_http1_response(answer));
 }
 
@@ -76,9 +76,9 @@ fn interim_heads_come_before_the_response() {
         Err(Closed),
         "the request is whole"
     );
-    side.hear(&[response(1, 0, EARLY_HINTS), response(1, 0, EARLY_HINTS)].concat());
-    side.hear(&[response(1, 0, OK), data(1, 0, b"abc")].concat());
-    side.hear(&response(1, END_STREAM, &[0, 1, b'a', 1, b'b']));
+    side.receive_bytes(&[response(1, 0, EARLY_HINTS), response(1, 0, EARLY_HINTS)].concat());
+    side.receive_bytes(&[response(1, 0, OK), data(1, 0, b"abc")].concat());
+    side.receive_bytes(&response(1, END_STREAM, &[0, 1, b'a', 1, b'b']));
     let open = End::Open;
     assert_eq!(
         side.seen,
@@ -133,7 +133,7 @@ fn server_errors_have_rfc_scope() {
     ] {
         let mut side = TestConnection::client();
         assert!(open(&mut side, Content::Any).is_ok());
-        side.hear(&bytes);
+        side.receive_bytes(&bytes);
         let failed = side.error.map(|error| error.code);
         match is_of_stream {
             true => {
@@ -157,17 +157,17 @@ fn responses_without_content_may_say_its_length() {
     ] {
         let mut side = TestConnection::client();
         assert!(open(&mut side, content).is_ok());
-        side.hear(&response(1, END_STREAM, block));
+        side.receive_bytes(&response(1, END_STREAM, block));
         assert_eq!(side.seen, [TestEvent::Head(1, End::Stream)]);
         // An empty DATA frame may end them, but it must not contain data.
         assert!(open(&mut side, content).is_ok());
-        side.hear(&[response(3, 0, block), data(3, END_STREAM, b"")].concat());
+        side.receive_bytes(&[response(3, 0, block), data(3, END_STREAM, b"")].concat());
         assert_eq!(
             side.seen.last(),
             Some(&TestEvent::Data(3, Vec::new(), End::Stream))
         );
         assert!(open(&mut side, content).is_ok());
-        side.hear(&[response(5, 0, block), data(5, END_STREAM, b"1234567")].concat());
+        side.receive_bytes(&[response(5, 0, block), data(5, END_STREAM, b"1234567")].concat());
         assert_eq!(
             side.seen.last(),
             Some(&TestEvent::Failed(5, Code::PROTOCOL_ERROR))
@@ -186,7 +186,7 @@ fn extended_connect_success_opens_tunnel() {
     ] {
         let mut side = TestConnection::client();
         assert!(open(&mut side, Content::Tunnel).is_ok());
-        side.hear(&[response(1, flags, block), body.clone()].concat());
+        side.receive_bytes(&[response(1, flags, block), body.clone()].concat());
         let heard = match body.is_empty() {
             true => TestEvent::Head(1, end),
             false => TestEvent::Data(1, b"eight by".to_vec(), end),
@@ -211,7 +211,7 @@ fn extended_connect_success_opens_tunnel() {
     ] {
         let mut side = TestConnection::client();
         assert!(open(&mut side, Content::Tunnel).is_ok());
-        side.hear(&bytes);
+        side.receive_bytes(&bytes);
         assert_eq!(side.seen.last(), Some(last));
     }
 }
@@ -219,13 +219,13 @@ fn extended_connect_success_opens_tunnel() {
 #[test]
 fn streams_are_opened_within_the_bound_of_the_server() {
     let mut side = TestConnection::client();
-    side.hear(&setting(3, 2));
+    side.receive_bytes(&setting(3, 2));
     assert_eq!(open(&mut side, Content::Any).map(Stream::id), Ok(1));
     assert_eq!(open(&mut side, Content::Any).map(Stream::id), Ok(3));
     side.out.clear();
     assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::Full));
     assert_eq!(side.out, [], "nothing is written");
-    side.hear(&response(1, END_STREAM, OK));
+    side.receive_bytes(&response(1, END_STREAM, OK));
     assert_eq!(open(&mut side, Content::Any).map(Stream::id), Ok(5));
 }
 
@@ -236,7 +236,7 @@ fn hundred_streams_before_settings() {
         assert!(open(&mut side, Content::Any).is_ok());
     }
     assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::Full));
-    side.hear(&settings());
+    side.receive_bytes(&settings());
     assert!(open(&mut side, Content::Any).is_ok());
 }
 
@@ -244,7 +244,7 @@ fn hundred_streams_before_settings() {
 fn streams_that_a_server_leaves_out_are_closed_and_none_is_opened() {
     let mut side = TestConnection::client();
     let streams = [(); 3].map(|()| open(&mut side, Content::Any).expect("there is room"));
-    side.hear(&frame(
+    side.receive_bytes(&frame(
         Kind::GoAway,
         0,
         0,
@@ -252,10 +252,10 @@ fn streams_that_a_server_leaves_out_are_closed_and_none_is_opened() {
     ));
     assert_eq!(side.connection.open_streams(), 3);
     assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::GoingAway));
-    side.hear(&frame(Kind::GoAway, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 2]));
+    side.receive_bytes(&frame(Kind::GoAway, 0, 0, &[0, 0, 0, 3, 0, 0, 0, 2]));
     let open = streams.map(|stream| side.connection.is_open(stream));
     assert_eq!(open, [true, true, false]);
-    side.hear(&[response(1, END_STREAM, OK), response(3, END_STREAM, OK)].concat());
+    side.receive_bytes(&[response(1, END_STREAM, OK), response(3, END_STREAM, OK)].concat());
     assert_eq!(
         side.seen,
         [
@@ -276,7 +276,7 @@ fn ids_come_to_an_end() {
         Ok(0x7fff_ffff)
     );
     assert_eq!(open(&mut side, Content::Any), Err(CannotOpen::Exhausted));
-    side.hear(&response(0x7fff_ffff, END_STREAM, OK));
+    side.receive_bytes(&response(0x7fff_ffff, END_STREAM, OK));
     assert_eq!(side.seen, [TestEvent::Head(0x7fff_ffff, End::Stream)]);
 }
 
@@ -284,13 +284,13 @@ fn ids_come_to_an_end() {
 fn data_after_end_is_reported_once() {
     let mut side = TestConnection::client();
     open(&mut side, Content::Any).expect("there is room");
-    side.hear(&[response(1, 0, OK), data(1, END_STREAM, b"a")].concat());
+    side.receive_bytes(&[response(1, 0, OK), data(1, END_STREAM, b"a")].concat());
     side.forget();
-    side.hear(&[data(1, 0, b"b"), data(1, END_STREAM, b"c")].concat());
+    side.receive_bytes(&[data(1, 0, b"b"), data(1, END_STREAM, b"c")].concat());
     assert_eq!(side.seen, [TestEvent::DataOfClosed(1)]);
     assert_eq!(side.resets(), [(1, Code::STREAM_CLOSED)]);
     open(&mut side, Content::Any).expect("there is room");
-    side.hear(&response(3, END_STREAM, NO_CONTENT));
+    side.receive_bytes(&response(3, END_STREAM, NO_CONTENT));
     assert_eq!(side.seen.last(), Some(&TestEvent::Head(3, End::Stream)));
 }
 
@@ -301,16 +301,16 @@ fn data_in_transit_at_reset_is_ignored() {
     let mut side = TestConnection::client();
     for number in 0..STREAMS {
         let stream = open(&mut side, Content::Any).expect("there is room");
-        side.hear(&response(stream.id(), 0, OK));
+        side.receive_bytes(&response(stream.id(), 0, OK));
         side.connection.reset(stream, Code::CANCEL, &mut side.out);
         // One in three arrives at once, the others after all have been reset.
         if number % 3 == 0 {
-            side.hear(&data(stream.id(), END_STREAM, b"late"));
+            side.receive_bytes(&data(stream.id(), END_STREAM, b"late"));
         }
     }
     side.forget();
     for number in (0..STREAMS).filter(|number| number % 3 > 0) {
-        side.hear(&data(2 * number + 1, END_STREAM, b"late"));
+        side.receive_bytes(&data(2 * number + 1, END_STREAM, b"late"));
         side.connection.elapsed(std::time::Duration::from_secs(1));
         side.connection.sent();
     }
@@ -337,13 +337,13 @@ fn late_responses_of_cancelled_requests_are_ignored() {
         let id = kept.id() + 2 * number;
         // Each head adds an entry to the HPACK table.
         let head = [OK, &[0x40, 1, b'x', 1, b'0' + (number % 10) as u8]].concat();
-        side.hear(&[response(id, 0, &head), data(id, 0, b"late")].concat());
-        side.hear(&[response(id, END_STREAM, &[0xbe]), reset(id)].concat());
+        side.receive_bytes(&[response(id, 0, &head), data(id, 0, b"late")].concat());
+        side.receive_bytes(&[response(id, END_STREAM, &[0xbe]), reset(id)].concat());
         assert_eq!((side.error, side.resets()), (None, Vec::new()));
         side.connection.sent();
     }
     // The newest entry of the table.
-    side.hear(&response(kept.id(), END_STREAM, &[0x88, 0xbe]));
+    side.receive_bytes(&response(kept.id(), END_STREAM, &[0x88, 0xbe]));
     assert_eq!(side.seen, [TestEvent::Head(kept.id(), End::Stream)]);
 }
 
@@ -354,7 +354,7 @@ fn a_late_response_is_ignored_after_a_rest() {
     side.connection.reset(stream, Code::CANCEL, &mut side.out);
     side.connection.release_memory();
     side.forget();
-    side.hear(&[response(1, 0, OK), data(1, END_STREAM, b"late")].concat());
+    side.receive_bytes(&[response(1, 0, OK), data(1, END_STREAM, b"late")].concat());
     assert_eq!((side.error, side.resets()), (None, Vec::new()));
 }
 
@@ -363,7 +363,7 @@ fn errors_on_closed_streams_are_still_errors() {
     // A stream that the server may not open, next to streams that were reset and forgotten.
     let mut side = TestConnection::client();
     cancel_beside_another(&mut side, 300);
-    side.hear(&response(2, 0, OK));
+    side.receive_bytes(&response(2, 0, OK));
     assert_eq!(
         side.error.map(|error| error.code),
         Some(Code::PROTOCOL_ERROR)
@@ -371,7 +371,7 @@ fn errors_on_closed_streams_are_still_errors() {
     // A field block after the end of a response.
     let mut side = TestConnection::client();
     let kept = cancel_beside_another(&mut side, 300);
-    side.hear(
+    side.receive_bytes(
         &[
             response(kept.id(), END_STREAM, OK),
             response(kept.id(), 0, OK),
@@ -391,7 +391,7 @@ fn frames_of_closed_streams_are_bounded_by_what_may_be_late() {
     let late = reset(kept.id() + 2);
     let mut frames = 0;
     while side.error.is_none() {
-        side.hear(&late);
+        side.receive_bytes(&late);
         frames += 1;
     }
     let flood = side.error.and_then(|error| error.flood);

@@ -14,9 +14,9 @@ use crate::http2::limits::{
 /// Sends `bytes` of a counter until the server disconnects, and reads its replies. Returns the count and the reason.
 fn until_gone(mut bytes: impl FnMut(u32) -> Vec<u8>) -> (u32, Flood) {
     let mut side = TestConnection::server();
-    side.hear(&post(1));
+    side.receive_bytes(&post(1));
     for number in 0..200_000 {
-        side.hear(&bytes(number));
+        side.receive_bytes(&bytes(number));
         if let Some(error) = side.error {
             assert_eq!(error.code, Code::ENHANCE_YOUR_CALM, "{error}");
             return (number, error.flood.expect("it has a name"));
@@ -71,14 +71,14 @@ fn each_flood_ends_at_its_bound() {
 fn messages_that_the_user_rejects_count() {
     let mut side = TestConnection::server();
     for number in 0..STREAM_ERRORS_AHEAD_MAX {
-        side.hear(&get(1 + 2 * number));
+        side.receive_bytes(&get(1 + 2 * number));
         let stream = side.stream(1 + 2 * number);
         let rejected = side.connection.reject(stream, "no path", &mut side.out);
         assert_eq!(rejected, Ok(()));
         assert_eq!(side.resets(), [(stream.id(), Code::PROTOCOL_ERROR)]);
     }
     let id = 1 + 2 * STREAM_ERRORS_AHEAD_MAX;
-    side.hear(&get(id));
+    side.receive_bytes(&get(id));
     let stream = side.stream(id);
     let rejected = side.connection.reject(stream, "no path", &mut side.out);
     assert_eq!(
@@ -93,7 +93,7 @@ fn messages_that_the_user_rejects_count() {
 fn unread_replies_are_bounded() {
     let mut side = TestConnection::server();
     while side.error.is_none() {
-        side.hear(&frame(Kind::Ping, 0, 0, &[0; 8]));
+        side.receive_bytes(&frame(Kind::Ping, 0, 0, &[0; 8]));
         assert!(side.out.len() < 40_000);
     }
     assert_eq!(
@@ -109,10 +109,10 @@ fn blocks_without_end_are_bounded() {
         (16_384, BLOCK_BYTES_MAX / 16_384),
     ] {
         let mut side = TestConnection::server();
-        side.hear(&frame(Kind::Headers, 0, 1, b""));
+        side.receive_bytes(&frame(Kind::Headers, 0, 1, b""));
         let mut count = 0;
         while side.error.is_none() {
-            side.hear(&frame(Kind::Continuation, 0, 1, &vec![0; piece]));
+            side.receive_bytes(&frame(Kind::Continuation, 0, 1, &vec![0; piece]));
             count += 1;
         }
         assert_eq!(
@@ -127,10 +127,10 @@ fn blocks_without_end_are_bounded() {
 fn a_frame_of_settings_is_bounded() {
     let mut side = TestConnection::server();
     let entry = [0, 1, 0, 0, 0, 0];
-    side.hear(&frame(Kind::Settings, 0, 0, &entry.repeat(64)));
+    side.receive_bytes(&frame(Kind::Settings, 0, 0, &entry.repeat(64)));
     assert_eq!(side.error, None);
     let large = frame(Kind::Settings, 0, 0, &entry.repeat(65));
-    side.hear(&large[..HEAD_BYTES]);
+    side.receive_bytes(&large[..HEAD_BYTES]);
     assert_eq!(
         side.error.and_then(|error| error.flood),
         Some(Flood::Settings)
@@ -142,10 +142,10 @@ fn served_streams_return_tokens() {
     let mut side = TestConnection::server();
     for number in 0..3_000 {
         let id = 1 + 4 * number;
-        side.hear(&[get(id), window_update(id, 1), window_update(0, 1)].concat());
-        side.hear(&frame(Kind::Ping, 0, 0, &[0; 8]));
+        side.receive_bytes(&[get(id), window_update(id, 1), window_update(0, 1)].concat());
+        side.receive_bytes(&frame(Kind::Ping, 0, 0, &[0; 8]));
         side.respond(id);
-        side.hear(&[get(id + 2), reset(id + 2)].concat());
+        side.receive_bytes(&[get(id + 2), reset(id + 2)].concat());
         assert_eq!(side.error, None, "{number}");
         side.forget();
     }
@@ -156,7 +156,7 @@ fn time_pays_for_resets_and_a_stream_that_is_served_costs_none() {
     let mut side = TestConnection::server();
     for number in 0..1_000 {
         let id = 1 + 2 * number;
-        side.hear(&[post(id), reset(id)].concat());
+        side.receive_bytes(&[post(id), reset(id)].concat());
         side.connection.elapsed(Duration::from_secs(1));
         assert_eq!(side.error, None, "{number}");
         side.forget();
@@ -164,9 +164,9 @@ fn time_pays_for_resets_and_a_stream_that_is_served_costs_none() {
     let mut side = TestConnection::server();
     for number in 0..1_000 {
         let id = 1 + 2 * number;
-        side.hear(&post(id));
+        side.receive_bytes(&post(id));
         side.respond(id);
-        side.hear(&reset(id));
+        side.receive_bytes(&reset(id));
         side.connection.elapsed(Duration::from_secs(1));
         assert_eq!(side.error, None, "{number}");
         side.forget();
@@ -211,7 +211,7 @@ fn excess_fields_take_tokens() {
     let mut side = TestConnection::server();
     for number in 0..3_000 {
         let id = 1 + 2 * number;
-        side.hear(&references(id, CHATTER_PER_STREAM));
+        side.receive_bytes(&references(id, CHATTER_PER_STREAM));
         side.respond(id);
         assert_eq!(side.error, None, "{number}");
         side.forget();
@@ -221,7 +221,7 @@ fn excess_fields_take_tokens() {
     let mut count = 0;
     while side.error.is_none() {
         let id = 1 + 2 * count;
-        side.hear(&references(id, EXCESS_PER_BLOCK_MAX / 2));
+        side.receive_bytes(&references(id, EXCESS_PER_BLOCK_MAX / 2));
         if side.error.is_none() {
             side.respond(id);
         }
@@ -231,9 +231,9 @@ fn excess_fields_take_tokens() {
     assert_eq!(count, 1 + 2 * CHATTER_AHEAD_MAX / EXCESS_PER_BLOCK_MAX);
     // At once if a single block exceeds the limit.
     let mut side = TestConnection::server();
-    side.hear(&references(1, EXCESS_PER_BLOCK_MAX));
+    side.receive_bytes(&references(1, EXCESS_PER_BLOCK_MAX));
     assert_eq!(side.error, None);
-    side.hear(&references(3, EXCESS_PER_BLOCK_MAX + 1));
+    side.receive_bytes(&references(3, EXCESS_PER_BLOCK_MAX + 1));
     let error = side.error.expect("it is sent away");
     let told = (error.code, error.flood);
     assert_eq!(told, (Code::ENHANCE_YOUR_CALM, Some(Flood::Fields)));
@@ -245,7 +245,7 @@ fn a_client_whose_deadlines_pass_is_not_cut() {
     let mut side = TestConnection::server();
     for number in 0..30_000 {
         let id = 1 + 2 * number;
-        side.hear(&[get(id), reset(id), frame(Kind::Ping, 0, 0, &[0; 8])].concat());
+        side.receive_bytes(&[get(id), reset(id), frame(Kind::Ping, 0, 0, &[0; 8])].concat());
         if number % 3 == 0 {
             side.connection.elapsed(Duration::from_millis(1));
         }
@@ -258,12 +258,12 @@ fn a_client_whose_deadlines_pass_is_not_cut() {
 fn refused_streams_are_bounded_as_resets() {
     let mut side = TestConnection::server();
     for number in 0..LocalSettings::DEFAULT.concurrent_streams_max {
-        side.hear(&get(1 + 2 * number));
+        side.receive_bytes(&get(1 + 2 * number));
     }
     let mut refused = 0;
     while side.error.is_none() {
         side.forget();
-        side.hear(&get(1001 + 2 * refused));
+        side.receive_bytes(&get(1001 + 2 * refused));
         refused += 1;
     }
     assert_eq!(refused, RESETS_AHEAD_MAX + RESETS_PER_SECOND / 10 + 1);

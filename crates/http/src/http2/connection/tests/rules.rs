@@ -21,7 +21,7 @@ use Outcome::{Connection as C, Fine, Stream as S};
 
 fn outcome_of(input: &[u8]) -> Outcome {
     let mut side = TestConnection::server();
-    side.hear(input);
+    side.receive_bytes(input);
     if let Some(error) = side.error {
         let last = side.frames().pop().expect("GOAWAY is written");
         assert_eq!(last.0.kind, Kind::GoAway);
@@ -431,11 +431,11 @@ fn a_stream_that_both_have_ended_takes_nothing_more() {
         (frame(Kind::Priority, 0, 1, &[0; 5]), Fine),
     ] {
         let mut side = TestConnection::server();
-        side.hear(&get(1));
+        side.receive_bytes(&get(1));
         side.respond(1);
         assert_eq!(side.connection.open_streams(), 0);
         side.forget();
-        side.hear(&bytes);
+        side.receive_bytes(&bytes);
         let resets = side.resets();
         let outcome = match (&side.error, resets.first()) {
             (Some(error), _) => C(error.code),
@@ -449,20 +449,20 @@ fn a_stream_that_both_have_ended_takes_nothing_more() {
 #[test]
 fn data_in_transit_at_reset_is_released() {
     let mut side = TestConnection::server();
-    side.hear(&post(1));
+    side.receive_bytes(&post(1));
     let stream = side.stream(1);
     side.connection.reset(stream, Code::CANCEL, &mut side.out);
     side.forget();
     for _ in 0..8 {
-        side.hear(&data(1, 0, &[0; 16_000]));
+        side.receive_bytes(&data(1, 0, &[0; 16_000]));
     }
-    side.hear(&frame(
+    side.receive_bytes(&frame(
         Kind::Headers,
         END_STREAM | END_HEADERS,
         1,
         &[0, 1, b'a', 1, b'b'],
     ));
-    side.hear(&window_update(1, 1));
+    side.receive_bytes(&window_update(1, 1));
     assert_eq!((&side.error, &side.seen[..]), (&None, &[][..]));
     let frames = side.frames();
     let window = |(head, _): &(Head, Vec<u8>)| (head.kind, head.stream) == (Kind::WindowUpdate, 0);
@@ -473,18 +473,18 @@ fn data_in_transit_at_reset_is_released() {
 #[test]
 fn a_stream_may_be_reset_in_the_middle_of_its_data() {
     let mut side = TestConnection::server();
-    side.hear(&[post(1), data(1, END_STREAM, &[7; 16_384])[..1_009].to_vec()].concat());
+    side.receive_bytes(&[post(1), data(1, END_STREAM, &[7; 16_384])[..1_009].to_vec()].concat());
     assert_eq!(side.seen[1], TestEvent::Data(1, vec![7; 1_000], End::Open));
     let stream = side.stream(1);
     side.connection.reset(stream, Code::CANCEL, &mut side.out);
     side.forget();
-    side.hear(&[7; 5_000]);
-    side.hear(&[7; 16_384 - 6_000]);
+    side.receive_bytes(&[7; 5_000]);
+    side.receive_bytes(&[7; 16_384 - 6_000]);
     assert_eq!(side.seen, []);
     // All of it was returned, so the same amount again stays below half of the window, and one byte more does not.
-    side.hear(&[post(3), data(3, 0, &[7; 16_384 - 2])].concat());
+    side.receive_bytes(&[post(3), data(3, 0, &[7; 16_384 - 2])].concat());
     assert_eq!(side.frames(), []);
-    side.hear(&data(3, 0, b"7"));
+    side.receive_bytes(&data(3, 0, b"7"));
     let updates = side.frames();
     assert_eq!((updates[0].0.stream, code_of(&updates[0].1).0), (0, 32_767));
     assert_eq!(side.error, None);
@@ -500,8 +500,8 @@ fn a_block_under_way_is_known() {
         (frame(Kind::Continuation, END_HEADERS, 1, b""), false),
         (get(3), false),
     ] {
-        side.hear(&bytes);
-        assert_eq!(side.connection.is_amid_block(), wanted);
+        side.receive_bytes(&bytes);
+        assert_eq!(side.connection.is_block_incomplete(), wanted);
     }
 }
 
@@ -512,7 +512,7 @@ fn a_preface_is_needed_and_settings_first() {
         b"PRI * HTTP/2.0\r\n\r\nSX",
     ] {
         let mut side = TestConnection::new(Role::Server, LocalSettings::DEFAULT);
-        side.hear(bytes);
+        side.receive_bytes(bytes);
         assert_eq!(
             side.error.map(|error| error.code),
             Some(Code::PROTOCOL_ERROR)
@@ -524,8 +524,8 @@ fn a_preface_is_needed_and_settings_first() {
         window_update(0, 1),
     ] {
         let mut side = TestConnection::new(Role::Server, LocalSettings::DEFAULT);
-        side.hear(PREFACE);
-        side.hear(&first);
+        side.receive_bytes(PREFACE);
+        side.receive_bytes(&first);
         assert_eq!(
             side.error.map(|error| error.code),
             Some(Code::PROTOCOL_ERROR)
@@ -536,8 +536,8 @@ fn a_preface_is_needed_and_settings_first() {
 #[test]
 fn settings_and_pings_are_answered() {
     let mut side = TestConnection::server();
-    side.hear(&setting(3, 7));
-    side.hear(&frame(Kind::Ping, 0, 0, b"12345678"));
+    side.receive_bytes(&setting(3, 7));
+    side.receive_bytes(&frame(Kind::Ping, 0, 0, b"12345678"));
     assert_eq!(side.connection.peer().concurrent_streams_max, 7);
     let frames = side.frames();
     let kinds: Vec<_> = frames
@@ -546,7 +546,7 @@ fn settings_and_pings_are_answered() {
         .collect();
     assert_eq!(kinds, [(Kind::Settings, ACK), (Kind::Ping, ACK)]);
     assert_eq!(frames[1].1, b"12345678");
-    side.hear(&frame(Kind::Ping, ACK, 0, b"abcdefgh"));
+    side.receive_bytes(&frame(Kind::Ping, ACK, 0, b"abcdefgh"));
     assert_eq!(
         side.seen,
         [TestEvent::Settings, TestEvent::Pong(*b"abcdefgh")]
@@ -560,16 +560,16 @@ fn more_streams_than_announced_are_refused() {
         ..LocalSettings::DEFAULT
     };
     let mut side = TestConnection::new(Role::Server, local);
-    side.hear(PREFACE);
-    side.hear(&settings());
+    side.receive_bytes(PREFACE);
+    side.receive_bytes(&settings());
     side.forget();
-    side.hear(&[get(1), get(3), get(5), get(7)].concat());
+    side.receive_bytes(&[get(1), get(3), get(5), get(7)].concat());
     assert_eq!(
         side.resets(),
         [(5, Code::REFUSED_STREAM), (7, Code::REFUSED_STREAM)]
     );
     side.respond(1);
-    side.hear(&get(9));
+    side.receive_bytes(&get(9));
     assert_eq!(side.connection.open_streams(), 2);
     assert_eq!(side.seen.last(), Some(&TestEvent::Head(9, End::Stream)));
 }
@@ -582,16 +582,16 @@ fn more_data_than_the_windows_allow_is_an_error() {
     };
     // The default applies until our settings are acknowledged.
     let mut side = TestConnection::new(Role::Server, local);
-    side.hear(&[PREFACE, &settings()[..], &post(1), &data(1, 0, &[0; 100])].concat());
-    side.hear(&frame(Kind::Settings, ACK, 0, b""));
+    side.receive_bytes(&[PREFACE, &settings()[..], &post(1), &data(1, 0, &[0; 100])].concat());
+    side.receive_bytes(&frame(Kind::Settings, ACK, 0, b""));
     side.forget();
-    side.hear(&[post(3), data(3, 0, &[0; 11])].concat());
+    side.receive_bytes(&[post(3), data(3, 0, &[0; 11])].concat());
     assert_eq!(
         side.seen.last(),
         Some(&TestEvent::Failed(3, Code::FLOW_CONTROL_ERROR))
     );
     assert!(side.resets().contains(&(3, Code::FLOW_CONTROL_ERROR)));
-    side.hear(&[post(5), data(5, 0, &[7; 10])].concat());
+    side.receive_bytes(&[post(5), data(5, 0, &[7; 10])].concat());
     assert_eq!(
         side.seen.last(),
         Some(&TestEvent::Data(5, vec![7; 10], End::Open))
@@ -654,7 +654,7 @@ fn split_heads_parse_the_same() {
     for piece in [1, 2, 3, 7, 100, 4095, input.len()] {
         let mut side = TestConnection::new(Role::Server, LocalSettings::DEFAULT);
         for piece in input.chunks(piece) {
-            side.hear(piece);
+            side.receive_bytes(piece);
         }
         assert_eq!(side.error, None);
         assert_eq!(side.seen[0], TestEvent::Settings);

@@ -22,8 +22,8 @@ fn send(side: &mut TestConnection, stream: Stream, bytes: usize, end: End) {
 #[test]
 fn a_response_is_a_head_and_data_within_both_windows() {
     let mut side = TestConnection::server();
-    side.hear(&setting(4, 5));
-    side.hear(&get(1));
+    side.receive_bytes(&setting(4, 5));
+    side.receive_bytes(&get(1));
     let stream = side.stream(1);
     side.forget();
     assert_eq!(
@@ -35,7 +35,7 @@ fn a_response_is_a_head_and_data_within_both_windows() {
     send(&mut side, stream, 5, End::Open);
     assert_eq!(side.connection.sendable(stream), 0);
     assert_eq!(side.connection.blocked(stream), Some(Blocked::Stream));
-    side.hear(&window_update(1, 1));
+    side.receive_bytes(&window_update(1, 1));
     assert_eq!(side.seen, [TestEvent::Window(Some(1))]);
     send(&mut side, stream, 1, End::Stream);
     let frames = side.frames();
@@ -61,16 +61,16 @@ fn a_response_is_a_head_and_data_within_both_windows() {
 #[test]
 fn initial_windows_move_those_of_open_streams_below_zero_too() {
     let mut side = TestConnection::server();
-    side.hear(&[setting(4, 10), get(1)].concat());
+    side.receive_bytes(&[setting(4, 10), get(1)].concat());
     let stream = side.stream(1);
     send(&mut side, stream, 10, End::Open);
     side.connection.ready(stream);
-    side.hear(&setting(4, 2));
-    side.hear(&window_update(1, 8));
+    side.receive_bytes(&setting(4, 2));
+    side.receive_bytes(&window_update(1, 8));
     assert_eq!(side.connection.sendable(stream), 0);
     assert_eq!(side.connection.next_ready(), None);
     side.forget();
-    side.hear(&setting(4, 3));
+    side.receive_bytes(&setting(4, 3));
     assert_eq!(side.connection.sendable(stream), 1);
     assert_eq!(side.connection.next_ready(), Some(stream));
     assert_eq!(side.seen, [TestEvent::Settings]);
@@ -79,7 +79,7 @@ fn initial_windows_move_those_of_open_streams_below_zero_too() {
 #[test]
 fn the_window_of_the_connection_blocks_all_streams() {
     let mut side = TestConnection::server();
-    side.hear(&[setting(4, 1 << 20), get(1), get(3)].concat());
+    side.receive_bytes(&[setting(4, 1 << 20), get(1), get(3)].concat());
     let (first, second) = (side.stream(1), side.stream(3));
     side.connection.ready(first);
     side.connection.ready(second);
@@ -91,7 +91,7 @@ fn the_window_of_the_connection_blocks_all_streams() {
     assert_eq!(side.connection.blocked(second), Some(Blocked::Connection));
     assert_eq!(side.connection.next_ready(), None);
     side.forget();
-    side.hear(&window_update(0, 3));
+    side.receive_bytes(&window_update(0, 3));
     assert_eq!(side.seen, [TestEvent::Window(None)]);
     assert_eq!(side.connection.sendable(second), 3);
     assert_eq!(side.connection.next_ready(), Some(first));
@@ -103,15 +103,15 @@ fn urgent_streams_send_first() {
     let mut block = GET.to_vec();
     block.extend([0, 8]);
     block.extend(b"priority\x06u=1, i");
-    side.hear(&get(1));
-    side.hear(&frame(
+    side.receive_bytes(&get(1));
+    side.receive_bytes(&frame(
         Kind::PriorityUpdate,
         0,
         0,
         b"\x00\x00\x00\x05u=0 , x",
     ));
-    side.hear(&frame(Kind::Headers, END_STREAM | END_HEADERS, 3, &block));
-    side.hear(&get(5));
+    side.receive_bytes(&frame(Kind::Headers, END_STREAM | END_HEADERS, 3, &block));
+    side.receive_bytes(&get(5));
     let [first, second, third] = [1, 3, 5].map(|id| side.stream(id));
     let wanted = Priority {
         urgency: 1,
@@ -131,11 +131,11 @@ fn urgent_streams_send_first() {
 #[test]
 fn a_priority_may_change_while_a_stream_waits() {
     let mut side = TestConnection::server();
-    side.hear(&[get(1), get(3)].concat());
+    side.receive_bytes(&[get(1), get(3)].concat());
     let (first, second) = (side.stream(1), side.stream(3));
     side.connection.ready(first);
     side.connection.ready(second);
-    side.hear(&frame(Kind::PriorityUpdate, 0, 0, b"\0\0\0\x03u=0"));
+    side.receive_bytes(&frame(Kind::PriorityUpdate, 0, 0, b"\0\0\0\x03u=0"));
     assert_eq!(side.connection.next_ready(), Some(second));
     side.connection.prioritize(second, Priority::parse(b"u=7"));
     assert_eq!(side.connection.next_ready(), Some(first));
@@ -147,7 +147,7 @@ fn a_priority_may_change_while_a_stream_waits() {
 fn large_blocks_are_cut_to_the_frames_of_the_peer() {
     for (bytes, ends) in [(16384, END_STREAM), (40_000, 0)] {
         let mut side = TestConnection::server();
-        side.hear(&get(1));
+        side.receive_bytes(&get(1));
         side.forget();
         let stream = side.stream(1);
         let end = match ends {
@@ -170,7 +170,7 @@ fn large_blocks_are_cut_to_the_frames_of_the_peer() {
             .connection
             .open(End::Stream, Content::None, &mut client.out, |_, _| {});
         assert_eq!(opened.map(Stream::id), Ok(1));
-        client.hear(&written);
+        client.receive_bytes(&written);
         assert_eq!(client.seen, [TestEvent::Head(1, end)]);
         let frames = side.frames();
         let (first, rest) = frames.split_first().expect("HEADERS");
@@ -185,13 +185,13 @@ fn large_blocks_are_cut_to_the_frames_of_the_peer() {
 #[test]
 fn consumed_data_is_announced_by_half_windows() {
     let mut side = TestConnection::server();
-    side.hear(&post(1));
+    side.receive_bytes(&post(1));
     side.forget();
     for _ in 0..4 {
-        side.hear(&data(1, 0, &[0; 8_000]));
+        side.receive_bytes(&data(1, 0, &[0; 8_000]));
     }
     assert_eq!(side.frames(), []);
-    side.hear(&data(1, PADDED, &[&[0xff][..], &[0; 8_255]].concat()));
+    side.receive_bytes(&data(1, PADDED, &[&[0xff][..], &[0; 8_255]].concat()));
     let updates: Vec<_> = side
         .frames()
         .into_iter()
@@ -206,12 +206,12 @@ fn consumed_data_is_announced_by_half_windows() {
 #[test]
 fn streams_after_goaway_are_ignored() {
     let mut side = TestConnection::server();
-    side.hear(&get(1));
+    side.receive_bytes(&get(1));
     side.forget();
     side.connection.announce_shutdown(&mut side.out);
-    side.hear(&get(3));
+    side.receive_bytes(&get(3));
     side.connection.go_away(Code::NO_ERROR, &mut side.out);
-    side.hear(&[post(5), data(5, END_STREAM, b"x"), window_update(5, 1)].concat());
+    side.receive_bytes(&[post(5), data(5, END_STREAM, b"x"), window_update(5, 1)].concat());
     assert_eq!(side.error, None);
     assert_eq!(side.seen, [TestEvent::Head(3, End::Stream)]);
     let lasts: Vec<_> = side
@@ -228,16 +228,16 @@ fn streams_after_goaway_are_ignored() {
 #[test]
 fn released_memory_does_not_change_behaviour() {
     let mut side = TestConnection::server();
-    side.hear(&get(1));
+    side.receive_bytes(&get(1));
     side.connection.release_memory();
     side.respond(1);
     side.connection.release_memory();
     // The HPACK table is kept: :authority is its only entry.
     let known = &[0x82, 0x86, 0x84, 0xbe];
-    side.hear(&frame(Kind::Headers, END_STREAM | END_HEADERS, 3, known));
-    side.hear(&frame(Kind::Headers, 0, 5, known));
+    side.receive_bytes(&frame(Kind::Headers, END_STREAM | END_HEADERS, 3, known));
+    side.receive_bytes(&frame(Kind::Headers, 0, 5, known));
     side.connection.release_memory();
-    side.hear(&frame(Kind::Continuation, END_HEADERS, 5, b""));
+    side.receive_bytes(&frame(Kind::Continuation, END_HEADERS, 5, b""));
     let stream = side.stream(3);
     assert_eq!(
         side.connection

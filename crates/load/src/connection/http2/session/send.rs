@@ -39,7 +39,7 @@ impl Session {
         self.lane_of_slot[stream.slot()] = place as u32;
         self.unsent.push(place as u32);
         lane.begin(stream, core_run.core.now());
-        lane.is_early = !self.connection.is_settled();
+        lane.is_early = !self.connection.has_peer_settings();
         if let Some(body) = opened.body {
             lane.body = Some((body, 0));
             self.connection.ready(stream);

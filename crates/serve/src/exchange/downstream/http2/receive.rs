@@ -27,7 +27,9 @@ impl Session {
             true => {
                 let held = &body.in_core_budget;
                 held.set(held.get() + count);
-                state.http.release_of_connection(count, &mut state.frames);
+                state
+                    .http
+                    .release_connection_window(count, &mut state.frames);
             }
             false => {
                 let owed = &body.in_connection_window;
@@ -62,7 +64,7 @@ impl Session {
             .set(body.in_connection_window.get() - owed);
         self.give_back_held(body, bytes - owed);
         if let Some(stream) = flow.stream.get() {
-            http.release_of_connection(owed, frames);
+            http.release_connection_window(owed, frames);
             http.release_stream_window(stream, bytes, frames);
         }
     }

@@ -280,7 +280,7 @@ impl Session {
 
     /// Whether a field block has arrived in part.
     pub(crate) fn is_in_field_block(&self) -> bool {
-        self.state.borrow().http.is_amid_block()
+        self.state.borrow().http.is_block_incomplete()
     }
 
     pub(super) fn open(&self, stream: Stream, body: Receiving) -> Rc<Flow> {

@@ -115,7 +115,7 @@ fn swapped_root_link_is_followed() {
     releases.write("1/file", b"first");
     releases.write("2/file", b"second");
     let mut plan = releases.plan();
-    plan.routes[0].action = Action::Files(plan::Files::beneath(releases.path("current")));
+    plan.routes[0].action = Action::Files(plan::Files::in_directory(releases.path("current")));
     on_simulated_cores(|site| {
         let (plan, releases) = (plan.clone(), Rc::clone(&releases));
         async move {

@@ -53,7 +53,7 @@ fn forwarding_over_tls(address: &Address) -> Plan {
     let behind = OneLiner::ForwardTls(vec![ServerAddress::Ip(address)]);
     let mut plan = Plan::one_liner(behind, Vec::new());
     plan.upstreams[0].tls = Some(UpstreamTls {
-        verify: Verify::Nothing,
+        verify: Verify::Insecure,
         ..UpstreamTls::default()
     });
     plan

@@ -3,7 +3,7 @@
 use onrush_config::Plan;
 use onrush_http::http2::End;
 use onrush_http::http2::code::Code;
-use onrush_http::http2::hpack::Sensitivity::{NeverIndexed, Usual};
+use onrush_http::http2::hpack::Sensitivity::{NeverIndexed, Unmarked};
 
 use super::echo_path;
 use super::server::{Reaction, Response, serve};
@@ -274,7 +274,7 @@ fn never_indexed_fields_stay_so() {
                 let is_secret = path == "/secret";
                 let field = response.fields.get(SECRET).map(|value| &**value);
                 assert_eq!(field, is_secret.then_some("2"));
-                let sensitivity = if is_secret { NeverIndexed } else { Usual };
+                let sensitivity = if is_secret { NeverIndexed } else { Unmarked };
                 assert_eq!(response.sensitivity, sensitivity, "{path}");
                 let field = secret.map(str::to_owned);
                 wanted.push((
@@ -282,7 +282,7 @@ fn never_indexed_fields_stay_so() {
                     if secret.is_some() {
                         NeverIndexed
                     } else {
-                        Usual
+                        Unmarked
                     },
                 ));
             }
