@@ -10,8 +10,8 @@
 //!
 //! `interface.rs` runs the thread, a core with epoll. `exchange.rs` reads requests, `authority.rs` authorizes them,
 //! `api.rs` dispatches them to endpoints, and `views.rs` queries the cores. `json.rs`, `connections.rs`, `profile.rs`
-//! and `metrics.rs` build responses. `desk/journal.rs` keeps named events of the error log, `feed.rs` streams them, and
-//! `response/page.rs` is the status page. `desk/operator.rs` passes commands to the main thread of `onrush serve`.
+//! and `metrics.rs` build responses. `context/journal.rs` keeps named events of the error log, `feed.rs` streams them, and
+//! `response/page.rs` is the status page. `context/operator.rs` passes commands to the main thread of `onrush serve`.
 //! `client.rs` is the client, and `location.rs` finds the default sockets.
 #![forbid(unsafe_code)]
 

@@ -119,7 +119,7 @@ impl Response {
     }
 }
 
-/// Sends bytes at the client's speed; fails if the client has disconnected, or accepts no bytes for [`SEND_PATIENCE`].
+/// Sends bytes at the client's speed; fails if the client has disconnected, or accepts no bytes for [`SEND_TIMEOUT`].
 pub(crate) async fn send(stream: &Stream, bytes: &[u8]) -> Result<(), Error> {
     stream.set_send_patience(SEND_TIMEOUT);
     stream.queue(Rc::<[u8]>::from(bytes));

@@ -13,6 +13,7 @@ mod output;
 mod pace;
 mod packets;
 mod populate;
+mod recording;
 mod requests;
 mod results;
 mod search;

@@ -2,11 +2,11 @@
 //!
 //! It is the only crate with `clap`, and with `anyhow` (beside xtask). `terminal.rs` prints text for people: names
 //! from files cannot control the terminal, and a failed write is an exit code. `load/as_tool/` translates command
-//! lines of other tools. `question.rs` is the request of `explain` and `ctl explain`.
+//! lines of other tools. `explain_request.rs` is the request of `explain` and `ctl explain`.
 //!
-//! `serve/control.rs` carries out what a running server is asked for (`asked.rs`): by signals (`signals.rs`), by the
+//! `serve/control.rs` carries out what a running server is asked for (`server_command.rs`): by signals (`signals.rs`), by the
 //! admin interface (`admin.rs`), by a changed file (`watch.rs`), or by a process that replaces it (`upgrade.rs`,
-//! `handover.rs`). `account.rs`, `privileges.rs` and `confinement.rs` give up rights, system calls and files;
+//! `handover.rs`). `user.rs`, `privileges.rs` and `confinement.rs` give up rights, system calls and files;
 //! `supervisor.rs` and `watchdog.rs` notify systemd.
 #![forbid(unsafe_code)]
 

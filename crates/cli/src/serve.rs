@@ -239,7 +239,7 @@ fn bind(args: &Args) -> anyhow::Result<Bound> {
     })
 }
 
-/// Waits until standard output accepts a line, for at most [`OUTPUT_PATIENCE`]; a signal restarts the wait.
+/// Waits until standard output accepts a line, for at most [`OUTPUT_TIMEOUT`]; a signal restarts the wait.
 fn output() -> Output {
     let output = std::io::stdout();
     let patience = Timespec::try_from(OUTPUT_TIMEOUT).expect("it is short");

@@ -6,7 +6,7 @@
 //! in the same words.
 //!
 //! `sources.rs` holds the texts of several files, with positions that count through all of them. `include.rs` finds the
-//! files, through a reader that the caller passes; `merged.rs` merges them into one table. `read/` has one file for
+//! files, through a reader that the caller passes; `merge.rs` merges them into one table. `read/` has one file for
 //! each section.
 //!
 //! # Invariants

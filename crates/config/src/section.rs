@@ -173,12 +173,7 @@ impl<'file, 'text> Section<'file, 'text> {
     }
 
     /// Warns of each present key in `keys`: it has no effect, for `reason`.
-    pub(crate) fn warn_without_effect(
-        &self,
-        keys: &[&str],
-        reason: &str,
-        findings: &mut Diagnostics<'_>,
-    ) {
+    pub(crate) fn warn_ignored(&self, keys: &[&str], reason: &str, findings: &mut Diagnostics<'_>) {
         for key in keys.iter().filter(|key| self.has(key)) {
             findings.warning(self.place(key), format!("{key} has no effect {reason}"));
         }

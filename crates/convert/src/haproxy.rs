@@ -10,6 +10,7 @@ mod environment;
 mod fetch;
 mod fields;
 mod format;
+mod health_check;
 mod known;
 mod lexer;
 mod passwords;

@@ -156,7 +156,7 @@ pub(crate) const LISTEN_BACKLOG: i32 = 65_535;
 /// selection.
 pub(crate) const IMBALANCE_MIN: usize = 4;
 
-/// Divisor for the share of another core's connections that a core may have more beyond [`UNEVEN_FROM`]: one half.
+/// Divisor for the share of another core's connections that a core may have more beyond [`IMBALANCE_MIN`]: one half.
 /// Independent clients rarely reach it: of 100 connections on two cores, one time in 20 by one or two.
 pub(crate) const IMBALANCE_DIVISOR: usize = 2;
 

@@ -331,7 +331,7 @@ impl Sockets {
 
     pub(crate) fn uncount_live(&self) {
         if let Some(live) = &self.live {
-            // Relaxed, as in `live_begins`.
+            // Relaxed, as in `count_live`.
             live.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -29,10 +29,7 @@ pub(super) const CORE: [Row<CoreView>; 20] = [
         name: "core_had_work_seconds_total",
         kind: Counter,
         help: "Time during which a busy-polling core had work; its thread uses its CPU all the time.",
-        read: |core| {
-            core.had_work
-                .map_or(vec![], |time| single(time.as_secs_f64()))
-        },
+        read: |core| core.had_work.map_or(vec![], |it| single(it.as_secs_f64())),
     },
     Row {
         name: "core_runs_total",

@@ -15,12 +15,12 @@ use onrush_load::plan::Options;
 use onrush_load::requests::data::Data;
 use onrush_load::requests::header::parse_header;
 use onrush_load::requests::{
-    Body, Expect, Order, Request, RequestOptions, Statuses, access_log, har, lines,
+    Body, Expect, Order, Request, RequestOptions, Statuses, access_log, lines,
 };
 use onrush_load::target::Target;
 use onrush_measure::amount;
 
-use super::grpc;
+use super::{grpc, recording};
 
 /// What is sent.
 #[derive(clap::Args, Debug)]
@@ -205,15 +205,13 @@ impl RequestArgs {
         options.headers.extend(self.authorization()?);
         options.requests = RequestOptions {
             requests: Vec::new(),
-            order: if self.in_turn {
-                Order::RoundRobin
-            } else {
-                Order::ByWeight
-            },
             data: self.data.as_deref().map(data).transpose()?,
             cookies: self.cookies,
             ..RequestOptions::default()
         };
+        if self.in_turn || self.har.is_some() {
+            options.requests.order = Order::RoundRobin;
+        }
         options.requests.requests = match (&self.requests_file, &self.har, &self.replay) {
             (Some(path), ..) => {
                 only_one(urls, "--requests-file")?;
@@ -223,21 +221,7 @@ impl RequestArgs {
             }
             (_, Some(path), _) => {
                 only_one(urls, "--har")?;
-                options.requests.order = Order::RoundRobin;
-                let har = har::parse(&read(path, REQUESTS_BYTES_MAX)?, &shown(path), &urls[0])?;
-                if har.other_servers > 0 {
-                    notes.push(format!(
-                        "skipped {} of the recording to other servers",
-                        requests(har.other_servers as u64)
-                    ));
-                }
-                if har.unsent > 0 {
-                    notes.push(format!(
-                        "skipped {} of the recording that reached no server (served from the browser's cache, or aborted)",
-                        requests(har.unsent as u64)
-                    ));
-                }
-                har.requests
+                recording::requests(path, &urls[0], &mut notes)?
             }
             (.., Some(path)) => {
                 only_one(urls, "--replay")?;
@@ -374,7 +358,7 @@ fn body_of_file(path: &Path) -> Result<Body, String> {
     Ok(Body::Bytes(bytes.into()))
 }
 
-fn requests(count: u64) -> String {
+pub(super) fn requests(count: u64) -> String {
     match count {
         1 => "1 request".to_owned(),
         count => format!("{count} requests"),
@@ -391,11 +375,11 @@ fn only_one(urls: &[Target], flag: &str) -> Result<(), String> {
     }
 }
 
-fn shown(path: &Path) -> String {
+pub(super) fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn read(path: &Path, bytes_max: u64) -> Result<String, String> {
+pub(super) fn read(path: &Path, bytes_max: u64) -> Result<String, String> {
     onrush_file::read_text(path, bytes_max).map_err(|error| format!("{}: {error}", path.display()))
 }
 

@@ -98,7 +98,7 @@ fn read_page(
         })
     } else {
         let reason = "without file or body";
-        section.warn_without_effect(&["content_type"], reason, findings);
+        section.warn_ignored(&["content_type"], reason, findings);
         None
     };
     let says_something =

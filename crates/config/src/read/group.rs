@@ -299,7 +299,7 @@ fn agree_on_reuse(
             "needs connections that are reused, but reuse is \"never\"",
             findings,
         );
-        group.warn_without_effect(
+        group.warn_ignored(
             &["connections_idle_max"],
             "when reuse is \"never\"",
             findings,
@@ -318,7 +318,7 @@ fn warn_of_keys_without_effect(
         .iter()
         .all(|server| server.connections_max.is_none())
     {
-        group.warn_without_effect(
+        group.warn_ignored(
             &["queue"],
             "without connections_max: no server is ever full",
             findings,
@@ -327,21 +327,21 @@ fn warn_of_keys_without_effect(
     let may_be_several = |server: &Server| server.address.is_resolved_by_name();
     let is_single = upstream.servers.len() == 1 && !upstream.servers.iter().any(may_be_several);
     if upstream.health.is_none() && (upstream.eject.is_none() || is_single) {
-        group.warn_without_effect(
+        group.warn_ignored(
             &["slow_start"],
             "without health or eject: no server is ever taken out and put back",
             findings,
         );
     }
     if matches!(upstream.balance, Balance::Hash(_)) {
-        group.warn_without_effect(
+        group.warn_ignored(
             &["sticky"],
             "beyond that of balance = \"hash\": both keep a client with its server",
             findings,
         );
     }
     if is_single && upstream.eject.is_some() {
-        group.warn_without_effect(
+        group.warn_ignored(
             &["eject"],
             "with a single server: the last server is never taken out",
             findings,

@@ -57,7 +57,7 @@ fn read_landlock(section: &Section<'_, '_>, findings: &mut Diagnostics<'_>) -> O
     let is_wished = section.truth("landlock", findings).unwrap_or(false);
     if !is_wished {
         let keys = ["landlock_read", "landlock_write"];
-        section.warn_without_effect(&keys, "without landlock = true", findings);
+        section.warn_ignored(&keys, "without landlock = true", findings);
     }
     let read = section.read_list("landlock_read", DIRECTORIES, findings);
     let write = section.read_list("landlock_write", DIRECTORIES, findings);

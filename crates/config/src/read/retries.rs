@@ -31,7 +31,7 @@ pub(super) fn read_retries(
     };
     if retries.count == 0 {
         let others = ["on", "statuses", "budget"];
-        section.warn_without_effect(&others, "when count is 0", findings);
+        section.warn_ignored(&others, "when count is 0", findings);
     }
     Some(retries)
 }

@@ -151,7 +151,7 @@ fn read_route(
         cache_control::read_of_route(section, &defaults.cache_control, of_route, findings);
     if !matches!(action, Action::Forward { .. }) {
         let reason = "on a route that does not forward";
-        section.warn_without_effect(&FORWARD_ONLY, reason, findings);
+        section.warn_ignored(&FORWARD_ONLY, reason, findings);
     }
     Some(Route {
         when,

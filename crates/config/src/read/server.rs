@@ -105,7 +105,7 @@ fn read_server(
     let address = section.read("address", ADDRESS, findings)?;
     if !address.is_resolved_by_name() {
         let reason = "where the address is not a name";
-        section.warn_without_effect(&["addresses_max"], reason, findings);
+        section.warn_ignored(&["addresses_max"], reason, findings);
     }
     let span = place_of_value(&section, "address");
     let server = Server {

@@ -90,7 +90,7 @@ pub(super) fn read_timeouts_of_route(
     }
     if !route.has("forward") {
         let reason = "on a route that does not forward";
-        section.warn_without_effect(&FORWARD_ONLY, reason, findings);
+        section.warn_ignored(&FORWARD_ONLY, reason, findings);
     } else {
         warn_of_timeouts_above_request(&section, &timeouts, findings);
     }
@@ -114,7 +114,7 @@ fn warn_of_timeouts_above_request(
     ] {
         if section.has(key) && timeout >= request {
             let reason = "because request expires first";
-            section.warn_without_effect(&[key], reason, findings);
+            section.warn_ignored(&[key], reason, findings);
         }
     }
 }

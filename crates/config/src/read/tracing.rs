@@ -290,6 +290,6 @@ pub(super) fn warn_of_idle(
     findings: &mut Diagnostics<'_>,
 ) {
     if !file.has("tracing") {
-        route.warn_without_effect(&["tracing"], "without [tracing]", findings);
+        route.warn_ignored(&["tracing"], "without [tracing]", findings);
     }
 }

@@ -2,18 +2,15 @@
 
 use super::acl::{Passwords, Phase, View, condition, userlists};
 use super::action::{self, RuleResult};
-use super::backend;
 use super::passwords::auth;
 use super::path_rewrite::narrowed;
 use super::proxy::{Kind, Proxy};
 use super::raw_path::Effect;
 use super::refusal::{self, Refusal};
-use super::sample;
-use super::settings;
 use super::state::State;
 use super::step::{Step, gather};
-use super::tcp;
 use super::work::Context;
+use super::{backend, sample, settings, tcp};
 use crate::expression::condition::{Atom, Conjunction, Path};
 use crate::expression::decide::{
     Flow, Formula, KnownRequests, LimitExceeded, RuleHandler, UnevaluatedRule, walk_rules,
@@ -270,12 +267,8 @@ impl<'a> Rules<'_, '_, 'a> {
         match act {
             Step::Request(_) if matches!(line.argument(0), "allow") => state.is_doubtful = true,
             Step::Request(_) => action::mark_unknown(line, state),
-            Step::Tcp(_)
-            | Step::Response(_)
-            | Step::Monitor(_)
-            | Step::Redirect(_)
-            | Step::Use(_) => {}
-            Step::Mapped(..) | Step::Unmapped(..) => {}
+            Step::Tcp(_) | Step::Response(_) | Step::Monitor(_) => {}
+            Step::Redirect(_) | Step::Use(_) | Step::Mapped(..) | Step::Unmapped(..) => {}
         }
         if self.work.guards == Guards::Open {
             return Ok(Flow::Next);

@@ -97,7 +97,7 @@ fn takes_none(wanted: &Comparison<'_>) -> bool {
 const HYPHENS_MAX: usize = 3;
 
 /// Like `field`, if nginx accepts field names with underscores: `$http_a_b` is the field `a-b` or `a_b`. Fails if the
-/// name has more than [`JOINTS_MAX`] hyphens.
+/// name has more than [`HYPHENS_MAX`] hyphens.
 pub(super) fn field_with_underscores(
     name: &str,
     wanted: &Comparison<'_>,

@@ -115,9 +115,8 @@ impl Core {
                 };
                 let until = earlier(until, self.mail_due(driver));
                 // A simulated core is stopped by one of its own tasks.
-                let stop_asked =
-                    self.0.shared.stop.load(Ordering::Acquire) != 0 && drained_by.is_none();
-                if stop_asked {
+                let stops = self.0.shared.stop.load(Ordering::Acquire) != 0 && drained_by.is_none();
+                if stops {
                     events.push(Event::Wake);
                     PollOutcome::Complete
                 } else {

@@ -141,7 +141,7 @@ impl Ring {
         loop {
             // SAFETY: descriptors and memory of entries made in this file and `submit.rs` stay valid until their
             // completion: descriptors are in slots with `operations > 0`, memory in `outgoing`, `Message` and
-            // `Provided`.
+            // `ProvidedBuffers`.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
                 return;
             }

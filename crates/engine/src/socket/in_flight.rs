@@ -5,7 +5,7 @@
 //!
 //! - Bytes that are being sent are in the slot's `outgoing` queue, as parts that own their bytes; the vector of a
 //!   `sendmsg` is in a box of the slot.
-//! - Received bytes arrive in buffers that `Provided` (`driver/uring/provided.rs`) owns until the kernel returns them.
+//! - Received bytes arrive in buffers that `ProvidedBuffers` (`driver/uring/provided.rs`) owns until the kernel returns them.
 //! - Dropping a `Stream` marks the slot as closing, lets a last send finish for a bounded time (unless the connection
 //!   is reset), and cancels the rest. The slot is reused when no operation is in flight.
 //! - Memory that the kernel may write to is owned through a pointer (`Memory` in `buffers/buffer.rs`), not a box, whose
