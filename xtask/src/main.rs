@@ -1,6 +1,7 @@
 //! Automation of the repository in Rust: `cargo xtask test`, `cargo xtask tidy`, `cargo xtask tables`.
 #![forbid(unsafe_code)]
 
+mod messages;
 mod test;
 mod tidy;
 
@@ -22,6 +23,7 @@ const USAGE: &str = "usage: cargo xtask test      runs the tests side by side, w
        cargo xtask test --list    prints the names of all tests
        cargo xtask tidy      checks the rules of STYLE.md and ARCHITECTURE.md that a program can check
        cargo xtask tidy --figures    prints entries, lines and circles of rooms of each crate, and marked lines of prose
+       cargo xtask messages [CRATE...]    prints every message, its arguments filled in, as path:line: text
        cargo xtask tables    copies measured tables of runs/ into the documents that show them";
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -30,6 +32,7 @@ fn main() -> anyhow::Result<ExitCode> {
         ["tidy"] => tidy(),
         ["tidy", "--figures"] => figures(),
         ["tables"] => tables(),
+        ["messages", ref crates @ ..] => messages(crates),
         ["test", ref arguments @ ..] => test::run(arguments),
         _ => bail!("{USAGE}"),
     }
@@ -53,6 +56,12 @@ fn tidy() -> anyhow::Result<ExitCode> {
 fn figures() -> anyhow::Result<ExitCode> {
     let tree = Tree::read(&tree::root())?;
     print!("{}", tidy::figures(&tree));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn messages(crates: &[&str]) -> anyhow::Result<ExitCode> {
+    let tree = Tree::read(&tree::root())?;
+    print!("{}", messages::listed(&tree, crates)?);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -12,6 +12,7 @@ mod sources;
 mod problem;
 
 use self::problem::Problem;
+pub(crate) use self::prose::{MESSAGE_WORDS_MIN, is_code, words};
 use crate::syntax::Syntax;
 use crate::tree::Tree;
 

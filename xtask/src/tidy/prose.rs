@@ -10,6 +10,7 @@ use std::fmt::Write;
 
 use self::construction::{CONSTRUCTIONS, Construction};
 use self::passage::{Kind, Passage, passages};
+pub(crate) use self::passage::{MESSAGE_WORDS_MIN, is_code, words};
 use super::problem::Problem;
 use crate::tree::Tree;
 

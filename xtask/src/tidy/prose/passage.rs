@@ -41,7 +41,7 @@ impl Kind {
 }
 
 /// Words that a string literal needs to be a message.
-const MESSAGE_WORDS_MIN: usize = 3;
+pub(crate) const MESSAGE_WORDS_MIN: usize = 3;
 
 /// A string literal that ends on its line. Longer ones are not read.
 static LITERAL: LazyLock<Regex> =
@@ -131,17 +131,26 @@ fn has_words(text: &str) -> bool {
 
 /// Whether the content of a literal is a sentence: three words, and neither code nor an address.
 fn is_message(content: &str) -> bool {
-    let is_word = |word: &str| {
+    words(content) >= MESSAGE_WORDS_MIN
+        && !is_code(content)
+        && !["http://", "https://"]
+            .iter()
+            .any(|part| content.contains(part))
+}
+
+/// Words of a string that end with two letters.
+pub(crate) fn words(content: &str) -> usize {
+    let is_word = |word: &&str| {
         let mut letters = word.bytes().rev().take(2);
         word.len() >= 2 && letters.all(|letter| letter.is_ascii_alphabetic())
     };
+    content.split(' ').filter(is_word).count()
+}
+
+/// Whether a string contains operators, or sections of a configuration.
+pub(crate) fn is_code(content: &str) -> bool {
     let is_operator = |pair: &[u8]| pair.iter().all(|letter| b"<>;=".contains(letter));
-    let words = content.split(' ').filter(|word| is_word(word)).count();
-    words >= MESSAGE_WORDS_MIN
-        && !content.as_bytes().windows(2).any(is_operator)
-        && !["http://", "https://", "\\n["]
-            .iter()
-            .any(|part| content.contains(part))
+    content.as_bytes().windows(2).any(is_operator) || content.contains("\\n[")
 }
 
 #[cfg(test)]
