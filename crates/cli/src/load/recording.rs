@@ -1,20 +1,16 @@
 //! Requests of a recording of a browser, a HAR file.
 
-use std::path::Path;
-
-use onrush_load::limits::REQUESTS_BYTES_MAX;
 use onrush_load::requests::{Request, har};
 use onrush_load::target::Target;
 
-use super::requests::{read, requests as counted, shown};
-
-/// Requests of a HAR file to the server of `url`.
+/// Requests to the server of `url` in `text`, the contents of `file`.
 pub(super) fn requests(
-    path: &Path,
+    text: &str,
+    file: &str,
     url: &Target,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Request>, String> {
-    let har = har::parse(&read(path, REQUESTS_BYTES_MAX)?, &shown(path), url)?;
+    let har = har::parse(text, file, url)?;
     let skipped = [
         (har.other_servers, "to other servers"),
         (
@@ -29,4 +25,11 @@ pub(super) fn requests(
         ));
     }
     Ok(har.requests)
+}
+
+pub(super) fn counted(count: u64) -> String {
+    match count {
+        1 => "1 request".to_owned(),
+        count => format!("{count} requests"),
+    }
 }

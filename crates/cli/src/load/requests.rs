@@ -221,7 +221,8 @@ impl RequestArgs {
             }
             (_, Some(path), _) => {
                 only_one(urls, "--har")?;
-                recording::requests(path, &urls[0], &mut notes)?
+                let text = read(path, REQUESTS_BYTES_MAX)?;
+                recording::requests(&text, &shown(path), &urls[0], &mut notes)?
             }
             (.., Some(path)) => {
                 only_one(urls, "--replay")?;
@@ -333,7 +334,7 @@ impl RequestArgs {
         if replay.unsafe_methods > 0 {
             notes.push(format!(
                 "skipped {} of the log: unsafe method, and the body is not in the log",
-                requests(replay.unsafe_methods)
+                recording::counted(replay.unsafe_methods)
             ));
         }
         if replay.unreadable > 0 {
@@ -358,13 +359,6 @@ fn body_of_file(path: &Path) -> Result<Body, String> {
     Ok(Body::Bytes(bytes.into()))
 }
 
-pub(super) fn requests(count: u64) -> String {
-    match count {
-        1 => "1 request".to_owned(),
-        count => format!("{count} requests"),
-    }
-}
-
 /// Refuses several URLs: requests listed in a file go to one server.
 fn only_one(urls: &[Target], flag: &str) -> Result<(), String> {
     match urls {
@@ -375,11 +369,11 @@ fn only_one(urls: &[Target], flag: &str) -> Result<(), String> {
     }
 }
 
-pub(super) fn shown(path: &Path) -> String {
+fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-pub(super) fn read(path: &Path, bytes_max: u64) -> Result<String, String> {
+fn read(path: &Path, bytes_max: u64) -> Result<String, String> {
     onrush_file::read_text(path, bytes_max).map_err(|error| format!("{}: {error}", path.display()))
 }
 
