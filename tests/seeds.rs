@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Number of seeds in a quick run.
-const QUICK: u64 = 4;
+const QUICK: u64 = 3;
 
 /// The first seeds below `all`; with `ONRUSH_TEST_SEEDS=rest` the others, with `ONRUSH_TEST_SEEDS=all` every one.
 pub(crate) fn seeds(all: u64) -> Range<u64> {

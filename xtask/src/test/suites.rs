@@ -97,7 +97,7 @@ pub(crate) struct Job<'suites> {
     pub(crate) seeds: Seeds,
 }
 
-/// The selected tests, in the order of their suites.
+/// The selected tests: slow ones first, so that none runs alone at the end, then in the order of their suites.
 pub(crate) fn jobs<'suites>(suites: &'suites [Suite], selection: &Selection) -> Vec<Job<'suites>> {
     let mut jobs = Vec::new();
     for suite in suites {
@@ -108,6 +108,7 @@ pub(crate) fn jobs<'suites>(suites: &'suites [Suite], selection: &Selection) -> 
         });
         jobs.extend(selected);
     }
+    jobs.sort_by_key(|job| !job.test.is_slow);
     jobs
 }
 
