@@ -338,6 +338,7 @@ const CODE: &str = "a <<= b and more words";"#;
     }
 
     #[test]
+    #[ignore = "slow: make test-all"]
     fn messages_of_the_repository_are_filled_in() {
         let tree = Tree::read(&crate::tree::root()).expect("the repository can be read");
         let all = listed(&tree, &[]).expect("no crate is named");

@@ -424,7 +424,7 @@ at_most = 0.85
         assert_eq!(large.too_few_cpus(32), None);
         let warning = large.too_few_cpus(2).expect("too few");
         assert!(
-            warning.contains("for 32 CPUs, and 2 can be used"),
+            warning.contains("for 32 CPUs, and 2 are usable here"),
             "{warning}"
         );
         assert_eq!(usual.too_few_cpus(1), None);

@@ -205,7 +205,7 @@ mod tests {
                     "a:80",
                     "error: host \"a:80\": leave the port out; a host matches on every port",
                 ),
-                ("*.a.com", "Below(\".a.com\")"),
+                ("*.a.com", "Subdomains(\".a.com\")"),
                 (
                     "*a.com",
                     "error: host \"*a.com\": a \"*\" stands for whole labels at the beginning, such as \"*.example.com\"",

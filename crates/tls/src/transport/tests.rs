@@ -630,7 +630,7 @@ fn empty_offer_is_rejected() {
                 ciphers: vec![Cipher::RsaAes128],
                 ..ClientSetup::default()
             },
-            "those have TLS_AES_256_GCM_SHA384, ",
+            "expected some of TLS_AES_256_GCM_SHA384, ",
         ),
         (
             ClientSetup {

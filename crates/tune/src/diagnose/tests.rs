@@ -258,7 +258,7 @@ fn a_process_has_evidence_of_its_own() {
     check_process(
         second(&[(55, 30, 0), (0, 60, 0)]),
         process(130),
-        &["runs on CPU 0, of which packets"],
+        &["runs on CPU 0; packets and interrupts use more than half"],
     );
     let with = |change: fn(&mut Process)| {
         let mut process = process(110);

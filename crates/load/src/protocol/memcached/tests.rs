@@ -292,7 +292,7 @@ fn errors_are_counted_by_their_words() {
 
 #[test]
 fn other_protocols_are_refused() {
-    let endless = "a".repeat(3_000);
+    let endless = "a".repeat(crate::limits::LINE_BYTES_MAX + 1);
     for (text, part) in [
         ("HTTP/1.1 400 Bad Request\r\n\r\n", "an HTTP response"),
         ("-ERR unknown command\r\n", "a Redis response"),

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn invalid_messages_are_refused() {
-        refused("no message", b"");
+        refused("the message is missing", b"");
         refused("within the prefix", b"\0\0\0\0");
         refused("shorter than its length", b"\0\0\0\0\x02a");
         refused("compressed", b"\x01\0\0\0\x01a");
