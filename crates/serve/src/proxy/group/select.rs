@@ -181,7 +181,11 @@ impl Group {
         match self.plan.balance {
             Balance::Hash(_) => (mix(key ^ its.identity.get()), 0),
             Balance::First => (0, 0),
-            _ => {
+            Balance::RoundRobin
+            | Balance::Random
+            | Balance::PowerOfTwo
+            | Balance::LeastConnections
+            | Balance::PeakEwma => {
                 let share = self.shares[server as usize].get();
                 let weight = share.map_or(1, |share| share.weight);
                 let load = (u64::from(self.load(server)) << 16) / u64::from(weight);
