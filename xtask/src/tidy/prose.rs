@@ -16,11 +16,7 @@ use crate::tree::Tree;
 
 /// Maximum marked lines per 1,000 lines of a kind. Well-kept projects have 3 to 14. The limits are a little above the present
 /// shares.
-const LIMITS: [(Kind, usize); 3] = [
-    (Kind::Comment, 8),
-    (Kind::Document, 5),
-    (Kind::Message, 6),
-];
+const LIMITS: [(Kind, usize); 3] = [(Kind::Comment, 8), (Kind::Document, 5), (Kind::Message, 6)];
 
 /// Lines printed of a kind that is above its limit.
 const WORST_LINES_MAX: usize = 20;

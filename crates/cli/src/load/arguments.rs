@@ -9,7 +9,7 @@ use onrush_load::pace::Pace;
 use onrush_load::pace::arrivals::ArrivalPlan;
 use onrush_load::plan::Options;
 use onrush_load::stop::Stop;
-use onrush_load::target::{Scheme, Target};
+use onrush_load::target::Target;
 use onrush_load::threshold::Threshold;
 use onrush_measure::amount::{count, duration};
 
@@ -304,16 +304,18 @@ fn requested(
             )),
         };
     }
-    if urls.iter().any(|url| url.scheme == Scheme::Tcp) {
+    let has_no_flags = |url: &&Target| !url.scheme.is_http() && !url.scheme.is_memcached();
+    if let Some(url) = urls.iter().find(has_no_flags) {
         return match (http.first_given().or(memcached.first_given()), urls) {
             (Some(flag), _) => Err(format!(
-                "{flag} does not apply to {}, which echoes plain bytes: remove the option",
-                urls[0].url
+                "{flag} does not apply to {}: remove the option",
+                url.url
             )),
             (None, [_]) => Ok(requests::RequestFiles::default()),
-            (None, _) => {
-                Err("tcp:// takes one URL: start one run per URL at the same time".to_owned())
-            }
+            (None, _) => Err(format!(
+                "{}:// takes one URL: start one run per URL at the same time",
+                url.scheme.name()
+            )),
         };
     }
     options.memcached = memcached.asks(urls, http.first_given())?;

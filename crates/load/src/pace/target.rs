@@ -76,9 +76,11 @@ impl Target {
             None => None,
         };
         let Some((scheme, rest)) = named else {
-            return Err(invalid(
-                "it does not begin with http://, https://, grpc://, grpcs://, memcached://, memcacheds://, udp://, tcp:// or unix:",
-            ));
+            let known = Scheme::ALL.map(|scheme| format!("{}://", scheme.name()));
+            return Err(invalid(&format!(
+                "it does not begin with {} or unix:",
+                known.join(", ")
+            )));
         };
         if let Scheme::Memcached | Scheme::Memcacheds = scheme {
             let place = Target::of_memcached(url, scheme, rest);
@@ -94,7 +96,7 @@ impl Target {
             None => tcp(rest, scheme),
         }
         .map_err(|why| invalid(&why))?;
-        if let (Scheme::Udp | Scheme::Tcp, false) = (scheme, path.is_empty() || path == "/") {
+        if !scheme.is_http() && !path.is_empty() && path != "/" {
             return Err(invalid("only HTTP targets have a path"));
         }
         let path = if path.starts_with('/') {

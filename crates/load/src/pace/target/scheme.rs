@@ -22,6 +22,18 @@ pub enum Scheme {
 }
 
 impl Scheme {
+    /// All schemes, in the order of messages.
+    pub(super) const ALL: [Scheme; 8] = [
+        Scheme::Http,
+        Scheme::Https,
+        Scheme::Grpc,
+        Scheme::Grpcs,
+        Scheme::Memcached,
+        Scheme::Memcacheds,
+        Scheme::Udp,
+        Scheme::Tcp,
+    ];
+
     /// Returns the name, without the colon.
     pub fn name(self) -> &'static str {
         match self {
@@ -76,7 +88,8 @@ impl Scheme {
         }
     }
 
-    pub(crate) fn is_memcached(self) -> bool {
+    /// Whether it is a scheme of memcached.
+    pub fn is_memcached(self) -> bool {
         matches!(self, Scheme::Memcached | Scheme::Memcacheds)
     }
 
@@ -91,17 +104,7 @@ impl Scheme {
 
     /// Returns the scheme with this name, ignoring case.
     pub(super) fn of_name(name: &str) -> Option<Scheme> {
-        const ALL: [Scheme; 8] = [
-            Scheme::Http,
-            Scheme::Https,
-            Scheme::Grpc,
-            Scheme::Grpcs,
-            Scheme::Udp,
-            Scheme::Tcp,
-            Scheme::Memcached,
-            Scheme::Memcacheds,
-        ];
-        let mut all = ALL.into_iter();
+        let mut all = Scheme::ALL.into_iter();
         all.find(|scheme| scheme.name().eq_ignore_ascii_case(name))
     }
 }
