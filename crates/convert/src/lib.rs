@@ -11,6 +11,8 @@
 //!
 //! # Invariants
 //!
+//! - A rule that may refuse requests and cannot be converted refuses every request that it applies to (`source/guards.rs`),
+//!   unless the caller asks for open guards.
 //! - Only `source.rs` reads files.
 //! - For any input the result is a configuration that the crate `config` accepts, or an error with its position
 //!   (`tests/any_text.rs`).

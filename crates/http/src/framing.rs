@@ -1,5 +1,6 @@
 //! Decides from its fields where a message's body ends (RFC 9112 6), and whether the connection persists after it (RFC
-//! 9112 9.3). Prevents request smuggling.
+//! 9112 9.3). Prevents request smuggling; a message with both Content-Length and Transfer-Encoding is refused. HTTP/2
+//! messages are checked in `http2/message.rs`.
 
 use crate::diagnosis;
 use crate::field::{self, Header};

@@ -32,8 +32,9 @@
 //! # Invariants
 //!
 //! - Percentiles are never averaged: histograms are added up.
-//! - A latency counts from the moment at which the request should have started. That moment follows from the request's
-//!   number, so rounding does not accumulate.
+//! - A latency counts from the moment at which the request should have started. If it counted from the send, a server that
+//!   stalls would also stop the generator, and the requests that users would have sent meanwhile would be missing from
+//!   the percentiles (coordinated omission). The moment follows from the request's number, so rounding does not accumulate.
 //! - Everything about a request follows from its number in the run, so threads and generators need no communication.
 //! - A thread does slow one-time work (memory, random numbers) before its first connection begins, because the connect
 //!   time would include it (`run/part.rs`).

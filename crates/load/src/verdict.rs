@@ -1,6 +1,7 @@
 //! Judges whether a run is valid, from its evidence. Pure.
 //!
-//! A run is invalid if its figures are wrong, and suspect if they may mean something else than they seem to.
+//! A run is invalid if its figures are wrong, and suspect if they may mean something else than they seem to. Each reason
+//! is a function of `generator.rs` or `responses.rs` with its limits in `limits.rs`, and decides which of the two the run is.
 
 pub mod threshold;
 

@@ -43,6 +43,8 @@ struct Pair {
     round: u32,
     /// The values, if both sides have one.
     values: Option<(f64, Option<f64>)>,
+    /// Why the round does not count: an invalid trial, a disturbed control client, other programs, a client at its limit, an
+    /// unsteady rate, or a missing value on one side.
     excluded_reason: Option<ExcludedReason>,
     /// Share of a CPU that other programs used, the larger of the two sides; `None` if it was within the limit.
     disturbed: Option<f64>,

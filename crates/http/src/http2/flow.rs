@@ -1,8 +1,8 @@
 //! Flow control (RFC 9113 5.2, 6.9) in both directions.
 //!
 //! ```text
-//!   received ──> Receiving: allowed -= bytes ──> the user releases ──> due += bytes ──> half of the window: WINDOW_UPDATE
-//!   WINDOW_UPDATE ──> Sending: window += increment ──> sent: window -= bytes
+//!   received ──> ReceiveWindow: allowed -= bytes ──> the user releases ──> due += bytes ──> half of the window: WINDOW_UPDATE
+//!   WINDOW_UPDATE ──> SendWindow: window += increment ──> sent: window -= bytes
 //! ```
 
 use super::frame::NUMBER_MAX;

@@ -4,8 +4,9 @@
 //! [`Cause`](recheck_delay::Cause), on which its return depends:
 //!
 //! - *in*: it may get requests.
-//! - *failing*: a rule would take it out, but it has to stay, so it gets requests like a server that is in. A response after the
-//!   time for which it would have been out shows that it works again.
+//! - *failing*: a rule would take it out, but it has to stay, so it gets requests like a server that is in. The views and
+//!   `onrush_server_up` show it as failing (0), and no ejection is counted. A response after the time for which it would have been
+//!   out shows that it works again.
 //! - *unreachable*: it is out, and the first successful connection brings it back. The core that took it out tries to
 //!   connect after 0.25 s, and then with a delay that doubles up to `time`.
 //! - *unreliable*: it is out for `time`, and each further absence is twice as long, up to 5 minutes. Each period of service as

@@ -2,6 +2,9 @@
 //!
 //! Each value is read, recorded in the journal, written, and read back, since the kernel may keep a different one.
 //! Refused changes do not stop the others. Undoing leaves alone values that another program has changed.
+//!
+//! A run with an end (`--for`, `--confirm-within`) is undone by a second process (`watch.rs` of the crate `cli`) or by the next
+//! command if this process is killed. Other changes stay until `revert`.
 
 mod cpu_latency;
 mod journal;

@@ -6,7 +6,8 @@
 //! head is still in the client's input, so that its body, if any, arrived with it. For that reason the head stays in
 //! the client's buffer until the response is complete; on an HTTP/2 stream the fields stay, and a body of up to 16 KiB.
 //!
-//! Then other servers are tried, according to `retries`. The budget, which protects overloaded servers, is not charged
+//! Then other servers are tried, according to `retries`: with a method that is not idempotent only if nothing was sent, or if
+//! the server states that it did not process the request (GOAWAY or REFUSED_STREAM of HTTP/2). The budget, which protects overloaded servers, is not charged
 //! for an attempt that was never sent or was lost with a server that is out. Any other failure results in 502, or 504
 //! for a timeout. If a part of a response has been sent, the client's connection is reset where an orderly end would
 //! mean that the response is complete (`failure.rs`).
