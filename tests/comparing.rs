@@ -72,8 +72,8 @@ fn comparison_exit_codes() {
         (vec![&a, &slower], 4, "worse by 10.0 %"),
         (vec![&slower, &a], 0, "better by 9.1 %"),
         (vec![&a, &same, &slower], 4, "worse by 10.0 %"),
-        (vec![&a, &between], 0, "cannot be told"),
-        (vec![&a, &between, "--only", "ours"], 3, "cannot be told"),
+        (vec![&a, &between], 0, "inconclusive"),
+        (vec![&a, &between, "--only", "ours"], 3, "inconclusive"),
         (vec![&a, &slower, "--smallest", "20%"], 0, "no difference"),
     ] {
         let finished = compare(&words);

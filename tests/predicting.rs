@@ -25,14 +25,14 @@ fn prediction_from_files_has_reasons() {
     let cost = file(directory.path(), "cost.toml", "application_us = 70\n");
     let finished = predict(&["--machine", &machine, "--cost", &cost]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let first = "100 k/s of requests; first full: application CPUs";
+    let first = "100 k/s of requests; first limit: application CPUs";
     assert!(finished.out.starts_with(first), "{finished:?}");
     assert!(finished.out.contains("interrupt CPU"), "{finished:?}");
     // With eight times the driver's cost, the interrupt CPU is full first.
     let slow = file(directory.path(), "slow.toml", "driver_us = 100\n");
     let finished = predict(&["--machine", &machine, "--cost", &cost, "--cost", &slow]);
     assert!(
-        finished.out.contains("first full: interrupt CPU"),
+        finished.out.contains("first limit: interrupt CPU"),
         "{finished:?}"
     );
 }

@@ -10,7 +10,7 @@ use crate::scenario::{Role, Sharing};
 pub const RULE: &str = "Every role is pinned and stays where it is. With enough CPUs each role has its own: equal \
     neighbouring shares in the order client, proxy, server, the rest to the role under test. With fewer CPUs than roles \
     the role under test has the last CPU to itself and all others share the rest. The control client has a CPU of its \
-    own when one is left, else it shares the client's. In works that say `placement = \"together\"` all roles share the same CPUs.";
+    own when one is left, else it shares the client's. In works with `placement = \"together\"` all roles share the same CPUs.";
 
 /// CPUs available to roles.
 #[derive(Debug, Clone, Copy, Default)]

@@ -140,7 +140,7 @@ fn write_references(out: &mut fmt::Formatter<'_>, references: &[ReferenceChange]
     }
     writeln!(
         out,
-        "\nreferences, which were not changed, differ themselves:"
+        "\nreferences differ between A and B although they were not changed:"
     )?;
     for moved in references.iter().take(NAMES_SHOWN) {
         let remark = match moved.is_same {

@@ -25,7 +25,7 @@ impl Verdict {
             Verdict::NoDifference => "no difference",
             Verdict::Better => "better",
             Verdict::Worse => "worse",
-            Verdict::CannotBeTold => "cannot be told",
+            Verdict::CannotBeTold => "inconclusive",
             Verdict::NotComparable => "not comparable",
         }
     }

@@ -60,7 +60,7 @@ impl History {
         drawn.truncate(HISTORY_CHARTS_MAX);
         let mut text = String::from(
             "<section>\n<h2>Series</h2>\n<p class=\"about\">Each point is the median of a run. Dashed lines are the medians \
-             between two changes; a dotted vertical line stands in front of the first run behind a change.</p>\n<div class=\"grid3\">\n",
+             between two changes; a dotted vertical line precedes the first run after a change.</p>\n<div class=\"grid3\">\n",
         );
         for series in drawn {
             text.push_str(&chart(series));

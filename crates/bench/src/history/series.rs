@@ -100,7 +100,7 @@ impl ChangePoint {
         let mut ends = [self.effect.low, self.effect.high].map(|ratio| (ratio - 1.0).abs());
         ends.sort_by(f64::total_cmp);
         format!(
-            "{way} by {} ({} … {} at {}) from {} ({}) on, {} sure",
+            "{way} by {} ({} … {} at {}) since {} ({}), {} confidence",
             percent((self.effect.ratio - 1.0).abs()),
             percent(ends[0]),
             percent(ends[1]),

@@ -35,7 +35,7 @@ impl fmt::Display for History {
         }
         writeln!(
             out,
-            "series: {} with a change, {} without, {} too short; with {} a change can show from {} runs on",
+            "series: {} with a change, {} without, {} too short; at {} confidence a change needs at least {} runs",
             changed.count(),
             long.iter().filter(|it| it.changes.is_empty()).count(),
             short.len(),

@@ -61,7 +61,7 @@ impl Machine {
             let twice = application.intersection(node);
             if !twice.is_empty() {
                 return Err(format!(
-                    "these CPUs are in two nodes, expected each in one: {twice}"
+                    "these CPUs are in two nodes: {twice} (expected each in one)"
                 ));
             }
             application = application.union(node);

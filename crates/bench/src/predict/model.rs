@@ -180,7 +180,7 @@ impl PacketWork {
             }
             let beside = self.wakes.contains(cpu) && programs.contains(cpu);
             let (share, what) = match beside {
-                true => (KSOFTIRQD_SHARE, ", and shares it with a program"),
+                true => (KSOFTIRQD_SHARE, ", and also runs a program"),
                 false => (1.0, ""),
             };
             limits.push(Limit {
@@ -189,7 +189,7 @@ impl PacketWork {
                     false => Limiter::SteeringCpu,
                 },
                 rps: share * MICROSECONDS / work_us,
-                reason: format!("CPU {cpu} has {work_us:.2} us of packets for a request{what}"),
+                reason: format!("CPU {cpu} needs {work_us:.2} us per request for packets{what}"),
             });
         }
         lowest_of_each(limits)
@@ -275,7 +275,7 @@ fn program_limits(machine: &Machine, cost: &Cost, work: &PacketWork) -> Vec<Limi
             },
             rps: cost.usable * cpus.len() as f64 * MICROSECONDS / (programs_us + packets_us),
             reason: format!(
-                "{} of CPUs {cpus}: {programs_us:.2} us for a request and {packets_us:.2} us of its packets",
+                "{} on CPUs {cpus}: {programs_us:.2} us per request, and {packets_us:.2} us for its packets",
                 names.join(" and ")
             ),
         });
@@ -341,7 +341,7 @@ fn packet_limits(machine: &Machine, cost: &Cost) -> Vec<Limit> {
             limiter: Limiter::PacketLimit,
             rps: packets_max * interfaces / each,
             reason: format!(
-                "{} passes {packets_max:.0} packets/s in each direction, and a request has {each}",
+                "{} forwards at most {packets_max:.0} packets/s in each direction, and a request needs {each}",
                 interface.name
             ),
         })
@@ -353,7 +353,7 @@ fn packet_limits(machine: &Machine, cost: &Cost) -> Vec<Limit> {
             limiter: Limiter::PacketLimit,
             rps: packets_max / both,
             reason: format!(
-                "the machine passes {packets_max:.0} packets/s in both directions together, and a request has {both}"
+                "the machine forwards at most {packets_max:.0} packets/s in both directions together, and a request needs {both}"
             ),
         }
     }));
@@ -370,7 +370,7 @@ fn link_limits(machine: &Machine, cost: &Cost) -> Vec<Limit> {
             limiter: Limiter::Link,
             rps: link.bits() / 8.0 * interfaces / bytes,
             reason: format!(
-                "{} has {:.1} Gb/s, and the larger message takes {bytes:.0} bytes of it",
+                "{} has {:.1} Gb/s, and the larger message of a request takes {bytes:.0} bytes",
                 interface.name,
                 link.bits() / 1e9
             ),
@@ -391,7 +391,7 @@ fn client_limit(machine: &Machine, cost: &Cost) -> Option<Limit> {
         limiter: Limiter::Client,
         rps: rps * f64::from(machine.clients()),
         reason: format!(
-            "{} machines send requests, each {rps:.0} requests/s at most",
+            "{} machines send requests, each at most {rps:.0} requests/s",
             machine.clients()
         ),
     })

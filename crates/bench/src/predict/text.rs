@@ -13,7 +13,7 @@ use super::wire::{LinkRate, PacketsPerRequest, Size, TCP_HEADERS_BYTES};
 /// A prediction with all its limits.
 pub fn prediction(prediction: &Prediction) -> String {
     let mut text = format!(
-        "{} of requests; first full: {}\n\n",
+        "{} of requests; first limit: {}\n\n",
         rate(prediction.rps),
         prediction.limiter
     );
@@ -119,7 +119,7 @@ pub fn published(checked: &[CrossValidated<Row>]) -> String {
         |one: &&CrossValidated<Row>| one.predicted.map(|(_, limiter)| limiter) == one.row.full;
     let known = checked.iter().filter(named).count();
     text.push_str(&format!(
-        "all: {}; what was full is known of {known} and predicted of {}\n",
+        "all: {}; the full resource is known for {known} rows and predicted for {} of them\n",
         median(checked),
         checked.iter().filter(named).filter(agrees).count()
     ));
@@ -153,7 +153,7 @@ pub fn measured(checked: &[CrossValidated<Measured>]) -> String {
     let alone = checked.len() - predicted.len();
     if alone > 0 {
         text.push_str(&format!(
-            "; {alone} rows have no other of their kind, which differs in connections or CPUs only"
+            "; {alone} rows have no other row that differs in connections or CPUs only"
         ));
     }
     text.push('\n');
@@ -229,8 +229,8 @@ pub fn cells_of<R>(one: &CrossValidated<R>) -> Vec<String> {
 pub fn median<R>(checked: &[CrossValidated<R>]) -> String {
     let rows = checked.len();
     match median_error(checked) {
-        Some(error) => format!("median error {:.1} % of {rows} rows", error * 100.0),
-        None => format!("no median error of {rows} rows"),
+        Some(error) => format!("median error {:.1} % over {rows} rows", error * 100.0),
+        None => format!("no median error over {rows} rows"),
     }
 }
 

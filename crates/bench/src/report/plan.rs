@@ -111,15 +111,15 @@ fn end(experiment: &Experiment) -> String {
     match (experiment.budget, experiment.precision) {
         (None, None) => rounds,
         (Some(budget), None) => format!(
-            "{rounds} at most, as many as fit into {}",
+            "at most {rounds}, as many as fit into {}",
             length(budget, 1)
         ),
         (None, Some(share)) => format!(
-            "{rounds} at most, until figures are known to ±{} %",
+            "at most {rounds}, until figures are known to ±{} %",
             share * 100.0
         ),
         (Some(budget), Some(share)) => format!(
-            "{rounds} at most, until figures are known to ±{} %, as many as fit into {}",
+            "at most {rounds}, until figures are known to ±{} %, as many as fit into {}",
             share * 100.0,
             length(budget, 1)
         ),

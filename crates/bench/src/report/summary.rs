@@ -70,9 +70,9 @@ fn cumulative_tables(points: &[WorkOutcome]) -> String {
     let mut text = String::new();
     for road in roads {
         let name = &points[0].name;
-        text.push_str(&format!("The road of {name}, {}:\n\n", road.variant));
+        text.push_str(&format!("Steps of {name}, {}:\n\n", road.variant));
         text.push_str(&format!(
-            "| change | {title} | to the step before | limit |\n|---|--:|--:|---|\n"
+            "| change | {title} | relative to the previous step | limit |\n|---|--:|--:|---|\n"
         ));
         for step in road.steps {
             let cells = [step.change, step.value, step.ratio, step.limit];

@@ -180,7 +180,7 @@ fn cumulative_lines(points: &[WorkOutcome]) -> String {
     };
     for road in roads {
         let name = &points[0].name;
-        text.push_str(&format!("the road of {name} · {}: {title}\n", road.variant));
+        text.push_str(&format!("steps of {name} · {}: {title}\n", road.variant));
         let width = road
             .steps
             .iter()

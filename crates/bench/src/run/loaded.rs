@@ -60,7 +60,7 @@ pub(super) fn loaded_trial(
         notes: report
             .warnings
             .into_iter()
-            .map(|warning| format!("the client says: {warning}"))
+            .map(|warning| format!("warning of the client: {warning}"))
             .chain(report.notes)
             .collect(),
         ..Trial::default()

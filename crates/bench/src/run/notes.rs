@@ -81,7 +81,7 @@ fn control_disturbed(trials: &[&Trial]) -> Option<String> {
         .filter(|trial| !trial.control_disturbed.is_empty());
     let first = disturbed.next()?;
     Some(format!(
-        "Control client disturbed: in {} of {} trials its figures are its own and not the system's; in the first of \
+        "Control client disturbed: in {} of {} trials its figures show its own limits, not the system's; in the first of \
          them: {}.",
         1 + disturbed.count(),
         trials.len(),
@@ -118,7 +118,7 @@ fn disagreeing(outcome: &Outcome) -> Vec<String> {
     {
         sentences.truncate(DISAGREEING_LISTED_MAX);
         sentences.push(format!(
-            "Rounds do not agree of {more} more variants: `disagreeing` in result.json names them."
+            "Rounds of {more} more variants do not agree: see `disagreeing` in result.json."
         ));
     }
     sentences
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(sentences.len(), 1);
         assert!(
             sentences[0].starts_with(
-                "Rounds do not agree: fixed response / onrush io_uring (rps 31 % apart): make `measure` longer"
+                "Rounds do not agree: fixed response / onrush io_uring (rps 31 % apart): increase `measure`"
             ),
             "{sentences:?}"
         );

@@ -136,7 +136,9 @@ impl Rounds<'_> {
         context.progress.begin(self.label(round, cell));
         let failures = self.failures.entry(cell).or_default();
         if *failures >= START_FAILURES_MAX {
-            context.progress.end("left out: it failed before");
+            context
+                .progress
+                .end("skipped: it failed in an earlier round");
             return None;
         }
         let placement = self.works[cell.work].variants[cell.variant]

@@ -147,10 +147,10 @@ impl KernelEvent {
     fn title(self) -> &'static str {
         match self {
             KernelEvent::Retransmitted => "retransmitted segments",
-            KernelEvent::ListenOverflow => "connections at a full accept queue",
+            KernelEvent::ListenOverflow => "connections dropped at a full accept queue",
             KernelEvent::ListenDrop => "connections dropped by a listener",
             KernelEvent::SoftnetDropped => "packets dropped at a full backlog",
-            KernelEvent::SoftnetTimeSqueeze => "packet rounds that ended with packets left",
+            KernelEvent::SoftnetTimeSqueeze => "softirq rounds that ended with packets left",
         }
     }
 }

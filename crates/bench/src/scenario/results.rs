@@ -127,9 +127,9 @@ impl LatencyFrom {
     /// The definition, for sentences about a client.
     pub fn words(self) -> &'static str {
         match self {
-            LatencyFrom::Sent => "counts from sending a request",
-            LatencyFrom::SentToFirstByte => "counts to the first byte of a response",
-            LatencyFrom::Due => "counts from when a request was due",
+            LatencyFrom::Sent => "measures from sending a request",
+            LatencyFrom::SentToFirstByte => "measures to the first byte of a response",
+            LatencyFrom::Due => "measures from the scheduled start of a request",
             LatencyFrom::Backfilled => "adds samples for delayed requests",
         }
     }

@@ -104,7 +104,7 @@ pub fn remedy(trials: &[Trial]) -> &'static str {
     if any(|trial| trial.unsteady.is_some()) {
         return "give it a longer `warm_up`: its rate still changed";
     }
-    "make `measure` longer and `rounds` more, and look at `samples.csv` of a low and a high round"
+    "increase `measure` and `rounds`, and compare `samples.csv` of a low and a high round"
 }
 
 #[cfg(test)]

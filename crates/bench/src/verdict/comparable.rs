@@ -138,7 +138,7 @@ mod tests {
         };
         let said = why("latency.p99", ResponseRule::NotDiffer, change);
         let expected =
-            "its client adds samples for delayed requests, ours counts from sending a request";
+            "its client adds samples for delayed requests, ours measures from sending a request";
         assert_eq!(said.as_deref(), Some(expected));
         assert_eq!(why("rps", ResponseRule::NotDiffer, change), None);
     }

@@ -45,7 +45,7 @@ pub fn judge_control(trial: &mut Trial, placement: &Placement, end: &ControlEnd)
     reasons.extend(lack_of_cpu(trial, placement, end.requests.unwrap_or(0)));
     if !reasons.is_empty() {
         trial.notes.push(format!(
-            "the control client was disturbed, its figures are not the system's: {}",
+            "the control client was disturbed, so its figures show its own limits, not the system's: {}",
             reasons.join("; ")
         ));
     }
@@ -58,7 +58,7 @@ fn lack_of_cpu(trial: &Trial, placement: &Placement, requests: u64) -> Option<St
     let words = crate::environment::cpu_list(cpus);
     let used = trial.roles.get(&Role::Control)?;
     if used.busy >= FULL {
-        return Some(format!("it was busy for {} of its CPU", percent(used.busy)));
+        return Some(format!("it used {} of its CPU", percent(used.busy)));
     }
     let steal = mean_use(&trial.cpus, cpus).map_or(0.0, |mean| mean.steal);
     if steal > STEAL_MAX {

@@ -20,7 +20,7 @@ use super::share::share;
   onrush bench compare runs/before out/now --only server.cpu_us_per_request --smallest 5%
   onrush bench compare runs/before out/now --markdown - 2> /dev/null
 
-Exit codes: 0 nothing became worse, 1 a result cannot be read, 3 a figure asked for with --only cannot be told or \
+Exit codes: 0 nothing became worse, 1 a result cannot be read, 3 a figure asked for with --only is inconclusive or \
 compared, or nothing can be compared at all, 4 something became worse.")]
 pub(crate) struct Args {
     /// Directories that onrush bench wrote: the first, and those that are compared with it

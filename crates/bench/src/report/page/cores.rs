@@ -41,7 +41,7 @@ pub(super) fn charts(variant: &VariantOutcome) -> Vec<String> {
         .collect()
 }
 
-/// Use of a set of CPUs, rounds one after the other.
+/// Use of a set of CPUs, rounds in sequence.
 struct History {
     /// Length of a round in seconds.
     length: f64,

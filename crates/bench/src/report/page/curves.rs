@@ -83,7 +83,7 @@ fn rounds_of(work: &WorkOutcome, metric: &Metric, palette: &Palette) -> Option<S
     let svg = dot_plot(&title, unit, &rows, text);
     Some(figure(
         &title,
-        "a dot for each round that counts, a bar at the median",
+        "a dot for each valid round, a bar at the median",
         &svg,
     ))
 }
@@ -132,7 +132,7 @@ fn latency(work: &WorkOutcome, palette: &Palette) -> Option<String> {
     };
     Some(figure(
         "Latency",
-        "by percentile, each nine takes the same space",
+        "by percentile; each further nine takes the same width",
         &plot.svg(),
     ))
 }
@@ -305,7 +305,7 @@ fn over_time(
         y_text: |rate| number(rate, "/s"),
     };
     let subtitle = if rounds > 1 {
-        "rounds one after the other"
+        "rounds in sequence"
     } else {
         "over time"
     };
@@ -361,7 +361,7 @@ pub(super) fn time_axis(length: f64, rounds: usize) -> Axis {
     let ticks = linear_ticks(end, 5);
     Axis {
         label: if rounds > 1 {
-            "seconds measured; a rule between rounds".into()
+            "seconds measured; a line between rounds".into()
         } else {
             "seconds".into()
         },

@@ -154,8 +154,8 @@ fn cumulative_tables(points: &[WorkOutcome], palette: &Palette) -> String {
     for road in roads {
         let _ = write!(
             text,
-            "<h3><i class=\"{}\"></i>The road: {}</h3>\n<div class=\"scroll\" role=\"region\" aria-label=\"the road of {}, {}\" tabindex=\"0\"><table class=\"road\"><thead><tr>\
-             <th scope=\"col\" class=\"text\">change</th><th scope=\"col\">{}</th><th scope=\"col\">to the step before</th>\
+            "<h3><i class=\"{}\"></i>Steps: {}</h3>\n<div class=\"scroll\" role=\"region\" aria-label=\"steps of {}, {}\" tabindex=\"0\"><table class=\"road\"><thead><tr>\
+             <th scope=\"col\" class=\"text\">change</th><th scope=\"col\">{}</th><th scope=\"col\">relative to the previous step</th>\
              <th scope=\"col\" class=\"text\">limit</th></tr></thead><tbody>",
             palette.class(&road.variant),
             escape(&road.variant),

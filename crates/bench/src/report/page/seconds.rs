@@ -177,8 +177,11 @@ fn heat(variant: &VariantOutcome, trial: &Trial) -> String {
     let groups = groups(trial, &cpus);
     let all = trial.samples.iter().map(|sample| sample.cpus.len()).max();
     let subtitle = match all {
-        Some(all) if all > cpus.len() => format!("the {} fullest of {all} CPUs", cpus.len()),
-        Some(_) | None => "stronger: more; the largest at the end".to_owned(),
+        Some(all) if all > cpus.len() => format!("the {} busiest of {all} CPUs", cpus.len()),
+        Some(_) | None => {
+            "the stronger the color, the higher the value; the maximum is at the end of a row"
+                .to_owned()
+        }
     };
     let rows: usize = groups.iter().map(|group| group.rows.len()).sum();
     let maps: Vec<Vec<HeatGroup>> = match rows > HEAT_ROWS_COMBINED_MAX {
@@ -195,7 +198,9 @@ fn heat(variant: &VariantOutcome, trial: &Trial) -> String {
         let names = names.join(", ");
         let heat = Heat {
             title: title(variant, trial, &format!("{names} by second")),
-            description: "a row for each CPU or line, stronger where there was more".into(),
+            description:
+                "a row for each CPU or interrupt line; the stronger the color, the higher the value"
+                    .into(),
             x: time_axis(trial.window_s, 1),
             groups: map,
             x_text: seconds_text,

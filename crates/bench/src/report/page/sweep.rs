@@ -58,7 +58,7 @@ fn legend(points: &[WorkOutcome], across: &SweepAxis, palette: &Palette) -> Stri
         );
     }
     if let [first, .., last] = &across.others[..] {
-        let said = format!("unbroken: {first}; dashed: up to {last}");
+        let said = format!("solid: {first}; dashed: up to {last}");
         let _ = write!(text, "<li><i class=\"dash\"></i>{}</li>", escape(&said));
     }
     text.push_str("</ul>\n");
@@ -128,7 +128,7 @@ fn chart(
     };
     Some(figure(
         &format!("{title}{unit}"),
-        "medians of the rounds that count, with their range",
+        "medians of valid rounds, with their range",
         &plot.svg(),
     ))
 }

@@ -84,7 +84,7 @@ impl AgentState {
             }
             Request::Filling { role, name, size } => {
                 if size > SIZED_FILE_MAX {
-                    return refused(format!("a file has {SIZED_FILE_MAX} bytes at most"));
+                    return refused(format!("expected a file of at most {SIZED_FILE_MAX} bytes"));
                 }
                 write_file(&self.directory_of(role), below(&name)?, &filling(size))?;
                 Response::Done
@@ -137,12 +137,12 @@ impl AgentState {
 
     fn program(&self, role: Role) -> io::Result<&Program> {
         let program = self.programs.get(&role);
-        program.ok_or_else(|| io::Error::other(format!("there is no {}", role.name())))
+        program.ok_or_else(|| io::Error::other(format!("no {} is running", role.name())))
     }
 
     fn start(&mut self, role: Role, line: &[String]) -> io::Result<Response> {
         if self.programs.contains_key(&role) {
-            return refused(format!("there is a {} already", role.name()));
+            return refused(format!("a {} is already running", role.name()));
         }
         let child = Child::start(line, &self.directory_of(role), &run_name(&self.directory))?;
         let program = Program {
@@ -181,7 +181,7 @@ impl AgentState {
     fn join(&mut self, role: Role) -> io::Result<Response> {
         let pid = self.program(role)?.child.id();
         let Some(open) = &mut self.window else {
-            return refused("no window is open");
+            return refused("no measurement window is open");
         };
         open.sampler.join(role, pid);
         Ok(Response::Done)
@@ -190,7 +190,7 @@ impl AgentState {
     /// Returns the rows one by one, so that no line is too long, and then the rest.
     fn close(&mut self) -> io::Result<Vec<Response>> {
         let Some(open) = self.window.take() else {
-            return refused("no window is open");
+            return refused("no measurement window is open");
         };
         let window = open.sampler.finish();
         let rows = window.samples.into_iter();
@@ -226,7 +226,7 @@ impl AgentState {
     /// all changes are in effect.
     fn tune(&mut self, words: Vec<String>) -> io::Result<Vec<Response>> {
         if self.tuning.is_some() {
-            return refused("the host is tuned already");
+            return refused("the host is already tuned");
         }
         let directory = self.directory.join("tune");
         create_open_directory(&directory)?;

@@ -244,7 +244,10 @@ fn copy_and_wait_for_hello(
                 return Ok((input, hello, output));
             }
             Ok(FirstLine::Hello(hello, _)) => {
-                return Err(Some(format!("its agent has version {}", hello.version)));
+                return Err(Some(format!(
+                    "its agent has another version, {}",
+                    hello.version
+                )));
             }
             Ok(FirstLine::Word(word)) => handle_script_line(&word, &mut input, copy)?,
             Ok(FirstLine::End) | Err(RecvTimeoutError::Disconnected) => return Err(None),
