@@ -215,7 +215,7 @@ fn refuse_tabs(head: &[u8], header: &Header<'_>) -> Result<(), Refusal> {
 }
 
 const MALFORMED_LENGTH: Refusal = Refusal::bad("malformed Content-Length");
-const LENGTHS_DIFFER: Refusal = Refusal::bad("Content-Lengths that differ");
+const LENGTHS_DIFFER: Refusal = Refusal::bad("different Content-Length values");
 
 /// The value of a list whose members are all equal (RFC 9110 8.6). An empty member is malformed.
 #[cold]

@@ -28,7 +28,10 @@ pub fn requested_protocols<'h, 'b>(
 /// # Errors
 /// 502, since the meaning of the bytes after the head is unknown.
 pub fn judge(response: &ResponseHead<'_, '_>, request: &[Header<'_>]) -> Result<(), Refusal> {
-    const NOT_ASKED: Refusal = Refusal::new(502, "it switched protocols without a request for it");
+    const NOT_ASKED: Refusal = Refusal::new(
+        502,
+        "it switched protocols although the request did not ask for it",
+    );
     const UNNAMED: Refusal = Refusal::new(502, "it switched protocols without naming the new one");
     if !has_option(request) {
         return Err(NOT_ASKED);
@@ -176,7 +179,7 @@ mod tests {
     #[test]
     fn a_101_is_judged_by_what_was_asked() {
         let asked = "Connection: upgrade\r\nUpgrade: a/2, websocket\r\n";
-        let not_asked = Err("it switched protocols without a request for it");
+        let not_asked = Err("it switched protocols although the request did not ask for it");
         let unnamed = Err("it switched protocols without naming the new one");
         let rows = [
             (

@@ -162,7 +162,9 @@ impl Head {
     #[inline]
     pub fn check(&self, length_max: u32) -> Result<(), ConnectionError> {
         if self.length > length_max {
-            return Err(ConnectionError::size("frame larger than announced"));
+            return Err(ConnectionError::size(
+                "frame larger than SETTINGS_MAX_FRAME_SIZE",
+            ));
         }
         match self.kind {
             Kind::Data | Kind::Headers => self.check_stream(),
@@ -180,9 +182,7 @@ impl Head {
     #[inline]
     fn check_stream(&self) -> Result<(), ConnectionError> {
         match self.stream {
-            0 => Err(ConnectionError::protocol(
-                "frame of a stream with stream id 0",
-            )),
+            0 => Err(ConnectionError::protocol("stream frame on stream 0")),
             _ => Ok(()),
         }
     }
@@ -192,7 +192,7 @@ impl Head {
         match self.stream {
             0 => Ok(()),
             _ => Err(ConnectionError::protocol(
-                "frame of the connection with a stream id",
+                "connection frame with a stream ID other than 0",
             )),
         }
     }
@@ -217,7 +217,7 @@ impl Head {
         match (self.flags.has(Flags::ACK), self.length) {
             (true, 0) => Ok(()),
             (true, _) => Err(ConnectionError::size(
-                "acknowledgement of settings with a payload",
+                "SETTINGS acknowledgement with a payload",
             )),
             (false, length) if length.is_multiple_of(6) => Ok(()),
             (false, _) => Err(ConnectionError::size("truncated SETTINGS frame")),

@@ -69,7 +69,7 @@ impl MessageInfo {
         };
         let length = length.ok_or(StreamError::protocol("malformed Content-Length"))?;
         if self.content_length != UNKNOWN && self.content_length != length {
-            return Err(StreamError::protocol("Content-Length fields that differ"));
+            return Err(StreamError::protocol("different Content-Length values"));
         }
         self.content_length = length;
         Ok(())

@@ -215,7 +215,7 @@ impl PeerSettings {
                 (1, _) => self.extended_connect = ExtendedConnect::Allowed,
                 _ => {
                     return Err(ConnectionError::protocol(
-                        "SETTINGS_ENABLE_CONNECT_PROTOCOL is neither 0 nor 1, or taken back",
+                        "SETTINGS_ENABLE_CONNECT_PROTOCOL is neither 0 nor 1, or changed from 1 to 0",
                     ));
                 }
             },

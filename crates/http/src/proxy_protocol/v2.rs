@@ -274,7 +274,7 @@ impl<'b> ProxyHeader<'b> {
                 _ => false,
             };
             if is_repeated {
-                return Err(Refusal::bad("a repeated vector in a PROXY protocol header"));
+                return Err(Refusal::bad("a repeated TLV in a PROXY protocol header"));
             }
             rest = behind;
         }

@@ -435,7 +435,7 @@ fn a_response_is_the_head_that_http1_would_have() {
             ":status: 200\ncontent-length: 5\ncontent-length: 6\n",
             Method::Get,
             More,
-            malformed("Content-Length fields that differ"),
+            malformed("different Content-Length values"),
         ),
         (
             ":status: 200\ncontent-length: 5, 6\n",

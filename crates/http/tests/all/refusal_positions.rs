@@ -45,7 +45,7 @@ fn a_refused_response_is_told_by_its_line() {
         ("X: y\0\r\n\r\n", "a NUL (line 2 of the head)"),
         (
             "Content-Length: 5\r\nX: y\r\nContent-Length: 6\r\n\r\n",
-            "Content-Lengths that differ (line 4 of the head)",
+            "different Content-Length values (line 4 of the head)",
         ),
         (
             "X: y\nContent-Length: x\n\n",

@@ -216,7 +216,7 @@ impl Connection {
             ));
         }
         Err(ConnectionError::protocol(
-            "a stream that its sender cannot open",
+            "HEADERS with a stream ID that the peer cannot open",
         ))
     }
 
@@ -283,7 +283,7 @@ impl Connection {
         MessageInfo::of(&self.fields, Section::Trailers)?;
         let slot = self.streams.get(stream).ok_or(STREAM_CLOSED)?;
         if slot.content == Content::Tunnel {
-            return Err(StreamError::protocol("fields in a tunnel"));
+            return Err(StreamError::protocol("HEADERS in a tunnel"));
         }
         if slot.content_left != UNKNOWN && slot.content_left != 0 {
             return Err(StreamError::protocol("less data than Content-Length"));

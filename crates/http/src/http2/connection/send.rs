@@ -26,7 +26,7 @@ impl std::fmt::Display for CannotOpen {
         f.write_str(match self {
             CannotOpen::Full => "the server allows no more concurrent streams",
             CannotOpen::GoingAway => "the connection takes no new streams",
-            CannotOpen::Exhausted => "all stream ids of the connection are used",
+            CannotOpen::Exhausted => "all stream IDs of the connection are used",
         })
     }
 }

@@ -26,9 +26,9 @@ impl Error {
     pub const fn reason(self) -> &'static str {
         match self {
             Error::Truncated => "the header block ends inside a field",
-            Error::UnknownIndex => "a header field refers to no entry of the tables",
+            Error::UnknownIndex => "a header field has an index outside of the tables",
             Error::IntegerTooLarge => "an integer in the header block is too large",
-            Error::EndOfString => "a Huffman-coded string has the end-of-string symbol in it",
+            Error::EndOfString => "a Huffman-coded string contains the end-of-string symbol",
             Error::Padding => "a Huffman-coded string has wrong padding",
             Error::SizeUpdateTooLarge => "a header table size above SETTINGS_HEADER_TABLE_SIZE",
             Error::SizeUpdateTooLate => "the size of the header table changes after a field",

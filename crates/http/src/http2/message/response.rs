@@ -82,7 +82,7 @@ fn same_length(earlier: Option<u64>, value: &[u8]) -> Result<u64, Rejection> {
     };
     match earlier {
         Some(earlier) if earlier != length => {
-            Err(Rejection::Malformed("Content-Length fields that differ"))
+            Err(Rejection::Malformed("different Content-Length values"))
         }
         Some(_) | None => Ok(length),
     }
