@@ -425,12 +425,12 @@ fn wrong_certificates_and_keys_are_identified() {
         (
             "good.pem",
             "small.key",
-            "small.key: the key is of the kind RSA with 1024 bits (",
+            "small.key: cannot use a key of type RSA with 1024 bits (",
         ),
         (
             "good.pem",
             "koblitz.key",
-            "koblitz.key: the key is of the kind ECDSA on secp256k1 (",
+            "koblitz.key: cannot use a key of type ECDSA on secp256k1 (",
         ),
         (
             "good.pem",

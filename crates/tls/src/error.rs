@@ -42,7 +42,7 @@ impl fmt::Display for HandshakeError {
             }
             HandshakeError::Connection(error) => write!(f, "during the TLS handshake: {error}"),
             HandshakeError::Ended => f.write_str("the peer disconnected during the TLS handshake"),
-            HandshakeError::PlainHttp => f.write_str("plain HTTP on a port for TLS"),
+            HandshakeError::PlainHttp => f.write_str("plain HTTP on a TLS port"),
             HandshakeError::TooLong => f.write_str("the TLS handshake is too long"),
             HandshakeError::Name(name) => write!(f, "{name:?} is not a valid TLS server name"),
             HandshakeError::Certificate(why) => f.write_str(why),
@@ -62,12 +62,12 @@ fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             | PeerIncompatible::SupportedVersionsExtensionRequired
             | PeerIncompatible::ServerDoesNotSupportTls12Or13
             | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
-        ) => f.write_str("no version of TLS in common"),
+        ) => f.write_str("no TLS version in common"),
         rustls::Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon) => {
             f.write_str("no cipher suite in common")
         }
         rustls::Error::PeerIncompatible(PeerIncompatible::NoKxGroupsInCommon) => {
-            f.write_str("no key exchange in common")
+            f.write_str("no key exchange group in common")
         }
         rustls::Error::PeerIncompatible(PeerIncompatible::NullCompressionRequired) => {
             f.write_str("the client requires TLS compression, which is not supported")
@@ -92,7 +92,7 @@ fn explain(error: &rustls::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("the peer does not trust the authority of our certificate")
         }
         rustls::Error::AlertReceived(alert) => {
-            write!(f, "the peer refuses: {}", Alert(u8::from(*alert)))
+            write!(f, "the peer sent an alert: {}", Alert(u8::from(*alert)))
         }
         error => write!(f, "the TLS handshake failed: {error}"),
     }

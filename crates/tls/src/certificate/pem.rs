@@ -59,7 +59,7 @@ pub(crate) fn explain_content(
             return "it is a key in OpenSSH format: expected PKCS #8, PKCS #1 or SEC 1; convert a copy: ssh-keygen -p -N '' -m PKCS8 -f FILE".into();
         }
         if has("DSA PRIVATE KEY") {
-            return format!("the key is of the kind DSA: {SUPPORTED_KEYS}");
+            return format!("cannot use a key of type DSA: {SUPPORTED_KEYS}");
         }
     }
     match (trouble, labels.first()) {
@@ -89,7 +89,7 @@ const SUPPORTED_KEYS: &str = "supported are RSA of 2048 to 8192 bits (rsaEncrypt
 /// Error for an unusable private key in DER of any of its three formats: its kind and size, and the supported ones.
 pub(crate) fn explain_key(der: &[u8], trouble: &str) -> String {
     match kind(der) {
-        Some(kind) => format!("the key is of the kind {kind} ({trouble}): {SUPPORTED_KEYS}"),
+        Some(kind) => format!("cannot use a key of type {kind} ({trouble}): {SUPPORTED_KEYS}"),
         None => format!("the key cannot be used ({trouble}): {SUPPORTED_KEYS}"),
     }
 }
@@ -215,8 +215,8 @@ fn kind(der: &[u8]) -> Option<String> {
                     }
                 },
                 "1.2.840.10040.4.1" => Some("DSA".into()),
-                "1.3.101.110" => Some("X25519, which signs nothing".into()),
-                "1.3.101.111" => Some("X448, which signs nothing".into()),
+                "1.3.101.110" => Some("X25519, which cannot sign".into()),
+                "1.3.101.111" => Some("X448, which cannot sign".into()),
                 "1.3.101.112" => Some("Ed25519".into()),
                 "1.3.101.113" => Some("Ed448".into()),
                 other => Some(format!("with the identifier {other}")),
@@ -306,7 +306,7 @@ mod tests {
                 Err(_) => made,
             };
             let said = explain_key(&der, "x");
-            let kind = format!("the key is of the kind {expected}");
+            let kind = format!("cannot use a key of type {expected}");
             assert!(
                 said.starts_with(&kind) && said.contains("supported are RSA of 2048"),
                 "{words}: {said}"

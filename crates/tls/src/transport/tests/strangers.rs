@@ -95,12 +95,12 @@ fn incomplete_hello_gets_rfc_alert() {
             (
                 hello([3, 1], ecdhe, &[SUPPORTED_GROUPS]),
                 PROTOCOL_VERSION,
-                "no version of TLS in common",
+                "no TLS version in common",
             ),
             (
                 hello([3, 2], ecdhe, &[SUPPORTED_GROUPS]),
                 PROTOCOL_VERSION,
-                "no version of TLS in common",
+                "no TLS version in common",
             ),
             // RFC 8446 9.2.
             (
