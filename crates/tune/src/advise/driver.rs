@@ -75,7 +75,7 @@ impl InterfaceAdvice<'_> {
                     ActionDetails {
                         reason: format!("the device dropped {lost} packets for lack of ring space since it came up"),
                         source: "AWS ENA best practices; kernel: Documentation/networking/scaling.rst",
-                        risk: "the interface may be reset for a moment; a larger ring leaves the cache more often",
+                        risk: "the interface may be reset for a moment; a larger ring causes more cache misses",
                         revert: Revert::WriteBackWithReset,
                         effect: "rx_missed_errors no longer grows",
                     },
@@ -92,7 +92,7 @@ impl InterfaceAdvice<'_> {
         };
         match request.goal {
             Goal::Throughput if coalescing.receive_microseconds.is_some_and(|now| now < 20) => {
-                let reason = "under load one interrupt should announce many packets; the driver adapts how many";
+                let reason = "under load one interrupt should cover many packets; the driver adapts their number";
                 actions.extend(self.knob(DriverSetting::AdaptiveReceive, 1, why(reason)));
             }
             Goal::Latency => {

@@ -70,7 +70,7 @@ fn huge_pages(facts: &Facts, actions: &mut Vec<Action>) {
             "madvise",
             "when memory is fragmented, finding a huge page takes long, and a request waits for it",
             "kernel: Documentation/admin-guide/mm/transhuge.rst",
-            "programs that benefit without requesting huge pages (madvise) lose that",
+            "programs that benefit from huge pages without requesting them (madvise) no longer get them",
             "fewer rare delays of milliseconds",
         ));
     }

@@ -50,7 +50,7 @@ pub(super) fn advise(facts: &Facts, request: &Request, actions: &mut Vec<Action>
             Kubernetes' NodePorts (30000-32767) beside a proxy, are reserved"
             .to_owned(),
         source: "kernel: Documentation/networking/ip-sysctl.rst; Kubernetes: --service-node-port-range".to_owned(),
-        risk: "a few thousand ports fewer for connections; bind() to a fixed port still works".to_owned(),
+        risk: "a few thousand fewer ports for connections; bind() to a fixed port still works".to_owned(),
         revert: Revert::WriteBack,
         effect: "no service finds its port in use when it starts".to_owned(),
     });

@@ -203,7 +203,7 @@ const SYSCTL_RULES: &[SysctlRule] = &[
         roles: ALL,
         goals: ANY,
         when: |facts, _| facts.topology.nodes.len() > 1,
-        reason: "pinned programs gain nothing from moved pages, and pay for the page faults that find them",
+        reason: "pinned programs gain nothing from page migration, and pay for its page faults",
         source: KERNEL_SYSCTL,
         risk: "programs that are not pinned keep their memory in the wrong node",
         effect: "fewer page faults in the kernel's profile",

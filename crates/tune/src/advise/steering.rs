@@ -92,7 +92,7 @@ impl InterfaceAdvice<'_> {
                 queue.steering_cpus.mask_like(now),
                 ActionDetails {
                     reason,
-                    source: "Datacratic 2015: 250k requests a second without, 670k with 7 of 15; kernel: \
+                    source: "Datacratic 2015: 250k requests a second without, 670k with 7 CPUs; kernel: \
                              Documentation/networking/scaling.rst",
                     risk: "none",
                     revert: Revert::WriteBack,

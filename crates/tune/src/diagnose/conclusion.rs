@@ -25,7 +25,7 @@ const UPLOAD: u64 = 4;
 const CLIENT: &str = "check the client first: if its CPUs are full, or it sends at a fixed rate, the client was \
     measured; then check the network, and locks inside the program. Where this machine is the client, check the server";
 
-const UNKNOWN: &str = "missing: another reading with --pid of the program, as root, and on the machine that has the \
+const UNKNOWN: &str = "what is missing: another reading with --pid of the program, as root, and on the machine that has the \
     network devices; then the wait channels of the program's threads (/proc/PID/task/*/wchan)";
 
 struct TrafficLoad {

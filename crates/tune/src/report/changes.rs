@@ -67,7 +67,7 @@ impl Group<'_> {
         let others = self.actions.iter().filter(|action| action.reason != *first);
         match others.count() {
             0 => first.clone(),
-            others => format!("{first} (and so for {others} more)"),
+            others => format!("{first} (the reason for {others} more is similar)"),
         }
     }
 

@@ -333,7 +333,7 @@ impl<M: Machine> Search<'_, '_, M> {
                 proposed,
                 reason: candidate.change.clone(),
                 source: "measured here".to_owned(),
-                risk: "none beyond the measurement".to_owned(),
+                risk: "none other than those seen in the measurement".to_owned(),
                 revert: Revert::WriteBack,
                 effect: "the measurement".to_owned(),
             })

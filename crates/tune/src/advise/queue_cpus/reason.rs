@@ -68,7 +68,7 @@ impl HomeGroup<'_> {
         };
         format!(
             "{queues} a node of {} CPUs: each queue interrupts one core, which steers packets to {hands} of the same \
-             node, one CPU per core; 7 were best of 7, 15 and 31, and half of the node stays free where possible",
+             node, one CPU per core; 7 were faster than 15 and 31, and half of the node stays free where possible",
             self.home.cpus,
         )
     }
