@@ -110,7 +110,7 @@ pub(super) fn request<'a>(
         "set-var" | "set-var-fmt" | "unset-var" => {
             work.notes.without_effect(
                 line,
-                "variables have no equivalent; rules that use them have notes of their own",
+                "variables have no equivalent; rules that use them have their own notes",
             );
             RuleResult::On
         }

@@ -29,7 +29,7 @@ pub(super) fn request<'a>(
             RuleResult::Allowed
         }
         "capture" | "set-mark" | "set-tos" | "set-var" | "set-var-fmt" | "unset-var" => {
-            let why = "responses do not differ; conditions on variables have notes of their own";
+            let why = "responses do not differ; conditions on variables have their own notes";
             work.notes.without_effect(line, why);
             RuleResult::On
         }

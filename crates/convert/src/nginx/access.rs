@@ -53,7 +53,7 @@ pub(super) fn write<'a>(
         match directive.argument(0) {
             "any" => work
                 .notes
-                .left_out(directive, "clients must fulfil both: network and password"),
+                .left_out(directive, "clients must satisfy both: network and password"),
             _ => work.notes.carried(directive),
         }
     }

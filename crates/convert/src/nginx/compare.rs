@@ -272,7 +272,9 @@ fn joined_is_set(text: &str, constants: &Constants, maps: &[Map<'_>]) -> Result<
     // A variable with a constant was set after this text, which has its earlier value.
     let is_later = |name: &String| value_of(name, constants).is_some();
     if names.len() > JOINED_MAX || names.iter().any(is_later) {
-        return Err(format!("Onrush has no condition on all of {text:?}"));
+        return Err(format!(
+            "Onrush has no condition on the whole value {text:?}"
+        ));
     }
     let (mut any, mut filled) = (Vec::new(), Vec::new());
     for name in &names {

@@ -59,7 +59,7 @@ fn parameter_test(name: &str, wanted: &Comparison<'_>) -> Formula {
     let letters = lower.chars().filter(is_letter).count();
     let parts: Vec<Formula> = match letters > LETTERS_MAX {
         true => {
-            let why = "nginx finds a parameter by its name in either case, Onrush in the case that is written";
+            let why = "names of parameters are case-sensitive; nginx ignores their case";
             vec![spelt(name.to_owned()), Formula::Unknown(why.to_owned())]
         }
         false => (0..1_usize << letters)

@@ -26,7 +26,7 @@ pub(super) fn response<'a>(
     let has_always = added.iter().any(is_always);
     for directive in &added {
         if has_always && !is_always(directive) {
-            let how = "the field is also added to errors, because others here have always";
+            let how = "the field is also added to error responses, because other fields here have `always`";
             work.notes.approximated(directive, how);
         }
         add(work, directive, spot, route);
