@@ -5,7 +5,7 @@ use crate::escape;
 pub(crate) const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-const KEYS: &str = "<p class=\"keys\">Values of a chart: point at it, or go to it with Tab and along it with the arrow keys.</p>\n";
+const KEYS: &str = "<p class=\"keys\">To read the values of a chart, point at it, or select it with Tab and use the arrow keys.</p>\n";
 
 /// Builds a page with this title around `body`, which is HTML.
 pub fn page(title: &str, body: &str) -> String {

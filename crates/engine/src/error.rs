@@ -127,7 +127,7 @@ impl fmt::Display for Error {
             Op::Buffer => "take a buffer",
             Op::Listen => "listen",
             Op::Accept => "accept",
-            Op::Bind => "take the source address",
+            Op::Bind => "bind the source address",
             Op::Connect => "connect",
             Op::Recv => "receive",
             Op::Send => "send",

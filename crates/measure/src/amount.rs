@@ -246,7 +246,7 @@ impl Kind {
         match self.finest {
             Some(finest) => AmountError::new(
                 text,
-                format!("too fine: expected no amount finer than {finest}"),
+                format!("too precise: expected a multiple of {finest}"),
             ),
             None => self.refused(text),
         }
@@ -357,8 +357,7 @@ mod tests {
             assert_eq!(duration(text).unwrap_err().to_string(), expected);
         }
         for text in ["1.5ns", "0.4ns", "1.0000000000000000000000000000000001s"] {
-            let expected =
-                format!("{text:?} is too fine: expected no amount finer than a nanosecond");
+            let expected = format!("{text:?} is too precise: expected a multiple of a nanosecond");
             assert_eq!(duration(text).unwrap_err().to_string(), expected);
         }
         let digits = "9".repeat(50) + "h";
