@@ -189,7 +189,7 @@ impl Reader<'_> {
     fn value(&mut self, name: &str) -> Result<usize, String> {
         if name.is_empty() || name == "counter" || name.contains([':', '{', '}']) {
             return Err(format!(
-                "take.{name}: not a valid name for a value: expected one without colon and braces, and not counter"
+                "take.{name}: not a valid name for a value: expected no colon or braces, and not `counter`"
             ));
         }
         if let Some(number) = self.values.iter().position(|value| value.name == name) {

@@ -301,7 +301,7 @@ fn by_percentile(times: &Times, waits: &IncompleteWaits) -> Option<String> {
     let drawn = format!("{}{}", legend(&plot.lines), plot.svg());
     Some(figure(
         "By percentile",
-        "each nine takes the same space",
+        "each further nine takes the same width",
         &drawn,
     ))
 }

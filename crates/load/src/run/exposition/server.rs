@@ -65,15 +65,12 @@ fn serve(mut stream: TcpStream, page: &MetricsPage) -> std::io::Result<()> {
     };
     let (status, text) = match asked {
         ScrapeRequest::Metrics => ("200 OK", page.text()),
-        ScrapeRequest::SomethingElse => ("404 Not Found", "there is only /metrics\n".to_owned()),
+        ScrapeRequest::SomethingElse => ("404 Not Found", "the only path is /metrics\n".to_owned()),
         ScrapeRequest::Otherwise => (
             "405 Method Not Allowed",
             "GET is the only method\n".to_owned(),
         ),
-        ScrapeRequest::NotHttp => (
-            "400 Bad Request",
-            "this is no request of HTTP/1\n".to_owned(),
-        ),
+        ScrapeRequest::NotHttp => ("400 Bad Request", "not an HTTP/1 request\n".to_owned()),
     };
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
