@@ -148,7 +148,7 @@ fn failed_upgrade_changes_nothing() {
         ("[[route]]\nforwrad = 1\n", "unknown key \"forwrad\""),
         (
             &*text.replace("threads = 2", "threads = 1"),
-            "the number of cores would differ",
+            "the number of cores must stay the same",
         ),
         (
             &*format!("{text}[[listen]]\naddress = \"192.0.2.1:80\"\n"),

@@ -221,7 +221,7 @@ async fn resolve_periodically(name: Name, directory: Rc<Directory>, had_first: i
         }
         if left_out_before == 0 && left_out > 0 {
             tracing::warn!(
-                "{name} has {} addresses, and {left_out} of them get no requests: raise addresses_max",
+                "{name} has {} addresses, more than addresses_max: {left_out} of them get no requests; raise addresses_max",
                 known.found().len()
             );
         }
@@ -248,9 +248,13 @@ impl Name {
     fn tell(&self, news: &NameEvent, found: &[ResolvedAddress]) {
         match news {
             NameEvent::Addresses => {
-                tracing::info!(event = "name_resolved", "{self} is {}", list(found));
+                tracing::info!(
+                    event = "name_resolved",
+                    "{self} resolves to {}",
+                    list(found)
+                );
             }
-            NameEvent::Back => tracing::info!(event = "name_resolved", "{self} is resolved again"),
+            NameEvent::Back => tracing::info!(event = "name_resolved", "{self} resolves again"),
             NameEvent::Failing(why) if found.is_empty() => {
                 tracing::warn!(
                     event = "name_failing",
@@ -261,11 +265,14 @@ impl Name {
                 let found = list(found);
                 tracing::warn!(
                     event = "name_failing",
-                    "cannot resolve {self}: {why}; it stays {found}"
+                    "cannot resolve {self}: {why}; it keeps its addresses, {found}"
                 );
             }
             NameEvent::Gone(why) => {
-                tracing::warn!(event = "name_gone", "{self} has gone and is down: {why}");
+                tracing::warn!(
+                    event = "name_gone",
+                    "{self} no longer resolves and is down: {why}"
+                );
             }
         }
     }

@@ -54,7 +54,9 @@ impl InheritedAddresses {
         let what = match () {
             () if theirs.cores != manner.cores => "the number of cores",
             () if theirs.io != manner.io => "the driver",
-            () if theirs.is_by_cpu != manner.is_by_cpu => "how connections get to cores",
+            () if theirs.is_by_cpu != manner.is_by_cpu => {
+                "the distribution of connections to cores"
+            }
             () => return Ok(Self(handover.listening.into_iter().map(Some).collect())),
         };
         Err(StartError::Handover(what))

@@ -322,7 +322,9 @@ fn look_at_file(path: &FilePath) -> Result<(), String> {
     let shown = path.display();
     match File::open(path) {
         Ok(file) if file.metadata().kind == FileKind::Regular => Ok(()),
-        Ok(_) => Err(format!("cannot serve the file {shown}: it is not a file")),
+        Ok(_) => Err(format!(
+            "cannot serve the file {shown}: it is not a regular file"
+        )),
         Err(error) => Err(match error.kind {
             Kind::Os(onrush_engine::Errno::NOENT) => {
                 format!("cannot serve the file {shown}: it does not exist")

@@ -83,7 +83,7 @@ impl fmt::Display for StartError {
             ),
             StartError::Handover(what) => write!(
                 f,
-                "cannot take over from the running server: {what} would differ; stop it and start this one"
+                "cannot take over from the running server: {what} must stay the same; stop it and start this one"
             ),
             StartError::Passed { unwanted, without } => f.write_str(&not_wanted(unwanted, without)),
             StartError::Resolver(error) => {

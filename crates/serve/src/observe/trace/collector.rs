@@ -220,7 +220,7 @@ fn read_head(input: &mut Input) -> Result<Option<Head>, String> {
             return Ok(Some(read));
         }
         if read.status == 101 {
-            return Err("it switched protocols without a request for it".to_owned());
+            return Err("it switched protocols although the request did not ask for it".to_owned());
         }
     }
 }

@@ -39,7 +39,7 @@ impl Forward {
                 upgrade::check_grant(head, seldom.and_then(|it| it.accept.as_ref()))
             }
             false => Err(Failure::BadResponse(
-                "it switched protocols without a request for it".into(),
+                "it switched protocols although the request did not ask for it".into(),
             )),
         }
     }

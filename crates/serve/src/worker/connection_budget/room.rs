@@ -59,7 +59,7 @@ fn tell(worker: &Worker, error: Error) {
     };
     tracing::warn!(
         event = "clients_wait",
-        "accepting is paused: {held} clients are connected, {why}; until there is room, idle connections are closed and responses end theirs; raise the limit on open files (ulimit -n)"
+        "accepting is paused: {held} clients are connected, {why}; until file descriptors are free, idle connections are closed, and others close after their response; raise the limit on open files (ulimit -n)"
     );
 }
 

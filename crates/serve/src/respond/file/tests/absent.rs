@@ -237,7 +237,10 @@ fn single_file_is_compressed() {
 #[test]
 fn missing_single_file_fails_check() {
     let tree = Tree::of(&["x"]);
-    for (name, why) in [("gone", "it does not exist"), ("", "it is not a file")] {
+    for (name, why) in [
+        ("gone", "it does not exist"),
+        ("", "it is not a regular file"),
+    ] {
         let unusable = crate::site::check::read(&single(&tree, 200, name, ""));
         let Err(crate::site::check::PlanErrors(wrong)) = unusable else {
             panic!("{name:?} can be served");
