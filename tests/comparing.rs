@@ -210,7 +210,7 @@ fn history_finds_changes_and_marks_new_ones() {
         (Some(4), ""),
         "{finished:?}"
     );
-    let said = "2026-11-10-tiny (2026-11-10) on, 99.";
+    let said = "since 2026-11-10-tiny (2026-11-10), 99.";
     assert!(
         finished.out.contains(said) && finished.out.contains("  worse by 10."),
         "{finished:?}"
