@@ -148,7 +148,7 @@ mod tests {
         let found = disagreements(&figures, &variant, None);
         let names: Vec<&str> = found.keys().map(String::as_str).collect();
         assert_eq!(names, ["server.cpu_us_per_request"]);
-        assert!(remedy(&variant.trials).contains("`measure` longer"));
+        assert!(remedy(&variant.trials).contains("increase `measure` and `rounds`"));
         variant.trials[1].disturbed = Some(0.3);
         assert!(remedy(&variant.trials).contains("other programs"));
     }

@@ -167,6 +167,6 @@ mod tests {
         let others = judged(|trial, _| trial.cpus[2].user = 0.3);
         assert_eq!(others, ["other programs used 30 % of its CPU 2"]);
         let full = judged(|trial, _| trial.roles.entry(Control).or_default().busy = 0.97);
-        assert_eq!(full, ["it was busy for 97 % of its CPU"]);
+        assert_eq!(full, ["it used 97 % of its CPU"]);
     }
 }

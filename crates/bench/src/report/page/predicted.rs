@@ -32,8 +32,8 @@ pub(super) fn section(outcome: &Outcome, environment: &Environment, palette: &Pa
     }
     let rows: String = checked.iter().map(|row| table_row(row, palette)).collect();
     format!(
-        "<section>\n<h2>Prediction beside measurement</h2>\n<p class=\"about\">Each row as the others predict it that differ \
-         in connections or CPUs only, by the model of <code>onrush bench predict --check</code>: {}. An error of +10 % is a \
+        "<section>\n<h2>Prediction and measurement</h2>\n<p class=\"about\">Each row is predicted from those that differ from it in \
+         connections or CPUs only, by the model of <code>onrush bench predict --check</code>: {}. An error of +10 % is a \
          prediction that is a tenth too high.</p>\n<div class=\"scroll\" role=\"region\" aria-label=\"predictions\" tabindex=\"0\"><table class=\"roles\"><thead><tr>\
          <th scope=\"col\" class=\"text\">variant</th><th scope=\"col\" class=\"text\">work</th><th scope=\"col\">connections</th>\
          <th scope=\"col\">measured</th><th scope=\"col\">predicted</th><th scope=\"col\">error</th>\
@@ -114,7 +114,7 @@ name = "onrush epoll"
     fn predicted_rows_are_listed() {
         let (outcome, environment) = run();
         let html = section(&outcome, &environment, &Palette::of(&outcome));
-        assert!(html.contains("median error 0.0 % of 2 rows"), "{html}");
+        assert!(html.contains("median error 0.0 % over 2 rows"), "{html}");
         assert!(
             html.contains("<td>+0 %</td>") || html.contains("<td>-0 %</td>"),
             "{html}"
