@@ -457,7 +457,10 @@ mod tests {
             assert_eq!(rate(text), Ok(Rate { count, seconds }), "{text}");
         }
         let error = rate("0.0000001").unwrap_err().to_string();
-        assert!(error.ends_with("finer than a millionth"), "{error}");
+        assert!(
+            error.ends_with("expected a multiple of a millionth"),
+            "{error}"
+        );
         assert_eq!(rate("99999999t"), Err(too_large("99999999t")));
     }
 }
