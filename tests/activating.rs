@@ -105,7 +105,7 @@ impl Unit {
 
     fn start(&self) -> Serve {
         let sockets = [(&self.unix, "onrush.socket"), (&self.tcp, "onrush.socket")];
-        Serve::of(activated(
+        Serve::wait_until_listening(activated(
             &sockets,
             &["--config", &self.path("onrush.toml")],
         ))
@@ -185,7 +185,7 @@ fn upgrade_after_reload_with_passed_sockets_only() {
         );
         fs::write(&file, text).expect("it is ours");
         let sockets = [(&socket, "onrush.socket")];
-        let serve = Serve::of(activated(
+        let serve = Serve::wait_until_listening(activated(
             &sockets,
             &["--config", &file.display().to_string()],
         ));
@@ -277,7 +277,7 @@ fn sockets_for_another_process_are_ignored() {
     let mut command = crate::program::onrush(&["serve", "--respond", "200:x"]);
     command.args(["--listen", "127.0.0.1:0"]);
     command.env("LISTEN_PID", "1").env("LISTEN_FDS", "3");
-    let serve = Serve::of(Program::start(&mut command));
+    let serve = Serve::wait_until_listening(Program::start(&mut command));
     assert_eq!(serve.body(), "x");
     serve.stop();
 }
@@ -294,7 +294,7 @@ fn admin_socket_is_passed_by_name_and_survives_upgrade() {
         (&unit.tcp, "onrush.socket"),
     ];
     let file = unit.path("onrush.toml");
-    let serve = Serve::of(activated(&sockets, &["--config", &file]));
+    let serve = Serve::wait_until_listening(activated(&sockets, &["--config", &file]));
     let process = || {
         let address = format!("unix:{path}");
         let status = run_onrush(&["ctl", "--json", "--address", &address, "status"]);
@@ -347,7 +347,7 @@ fn passed_unix_socket_needs_no_user_rights() {
         "--user",
         "65534:65534",
     ];
-    let serve = Serve::of(activated(&[(&socket, "web")], &arguments));
+    let serve = Serve::wait_until_listening(activated(&[(&socket, "web")], &arguments));
     assert!(
         serve.start_up_lines.contains("runs as user"),
         "{}",
@@ -358,7 +358,7 @@ fn passed_unix_socket_needs_no_user_rights() {
     serve.stop();
     // The warning applies to a file that the server creates itself.
     fs::remove_file(&path).expect("the manager may");
-    let serve = Serve::of(Program::start(
+    let serve = Serve::wait_until_listening(Program::start(
         crate::program::onrush(&["serve"]).args(arguments),
     ));
     serve

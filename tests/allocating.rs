@@ -210,7 +210,7 @@ fn four_nodes_share_one_load_exactly() {
     }
     let cluster = Cluster::start();
     let words = ["serve", "--respond", "200:hello", "--listen", "10.78.1.1:0"];
-    let serve = Serve::of(Program::start(&mut cluster.onrush(&words)));
+    let serve = Serve::wait_until_listening(Program::start(&mut cluster.onrush(&words)));
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/slurm/load.sbatch");
     let script = script.display().to_string();
     let url = serve.url("/");

@@ -192,7 +192,7 @@ fn our_memcached_serves_udp_and_tcp_on_one_port() {
     let file = file.to_str().expect("UTF-8");
     for io in drivers() {
         let words = ["serve", "--config", file, "--io", io];
-        let serve = Serve::of(Program::start(&mut onrush(&words)));
+        let serve = Serve::wait_until_listening(Program::start(&mut onrush(&words)));
         assert!(
             serve
                 .start_up_lines

@@ -233,7 +233,7 @@ fn serve_file(directory: &Path, text: &str, driver: &str) -> Serve {
     let file = directory.join("onrush.toml");
     std::fs::write(&file, format!("threads = 1\n{text}")).expect("it is ours");
     let file = file.to_str().expect("UTF-8");
-    Serve::of(Program::start(&mut onrush(&[
+    Serve::wait_until_listening(Program::start(&mut onrush(&[
         "serve", "--config", file, "--io", driver,
     ])))
 }
@@ -483,7 +483,7 @@ fn idle_connections_yield_when_descriptors_are_few() {
             "ulimit -n 60; exec {binary} serve --echo 127.0.0.1:0 --threads 1 --io {driver}"
         );
         let mut shell = std::process::Command::new("sh");
-        let serve = Serve::of(Program::start(shell.args(["-c", &command])));
+        let serve = Serve::wait_until_listening(Program::start(shell.args(["-c", &command])));
         let mut clients: Vec<_> = (0..80).map(|_| serve.connect()).collect();
         let last = clients.last_mut().expect("there are some");
         last.send(b"at last");

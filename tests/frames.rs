@@ -91,7 +91,10 @@ impl Machines {
         std::fs::write(&file, text).expect("it is written");
         let file = file.to_str().expect("a path of text");
         let words = [BINARY, "serve", "--config", file];
-        let serve = Serve::of(Program::start(&mut Machines::command(&self.there, &words)));
+        let serve = Serve::wait_until_listening(Program::start(&mut Machines::command(
+            &self.there,
+            &words,
+        )));
         (serve, directory)
     }
 

@@ -204,7 +204,7 @@ fn two_machines_add_up() {
     );
     std::fs::write(&config, text).expect("it is ours");
     let config = config.display().to_string();
-    let serve = Serve::of(Program::start(
+    let serve = Serve::wait_until_listening(Program::start(
         &mut machines.onrush(0, &["serve", "--config", &config]),
     ));
     let url = serve.url("/");

@@ -153,7 +153,7 @@ fn stop_does_not_wait_for_aborted_requests() {
         assert_is_reset(server);
         let finished = chain.proxy.program.finish();
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        let totals = Totals::of(&finished);
+        let totals = Totals::wait_until_listening(&finished);
         assert_eq!(
             totals.number_before(" given up by clients"),
             2,

@@ -457,7 +457,8 @@ fn non_root_cannot_change_user() {
     let user = format!("{USER}:{USER}");
     let mut command = as_user(USER);
     command.args([BINARY, "serve", "--respond", "200:x", "--user", &user]);
-    let serve = Serve::of(Program::start(command.args(["--listen", "127.0.0.1:0"])));
+    let serve =
+        Serve::wait_until_listening(Program::start(command.args(["--listen", "127.0.0.1:0"])));
     assert!(
         serve.start_up_lines.contains("; capabilities: none\n"),
         "{}",

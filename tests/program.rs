@@ -283,17 +283,17 @@ impl Serve {
         {
             words.extend(["--listen", "127.0.0.1:0"]);
         }
-        Serve::of(Program::start(&mut onrush(&words)))
+        Serve::wait_until_listening(Program::start(&mut onrush(&words)))
     }
 
     /// The same, on a free loopback port, with `log` as standard error.
     pub(crate) fn start_with_log(arguments: &[&str], log: Stdio) -> Serve {
         let words = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
-        Serve::of(Program::start_with_log(&mut onrush(&words), log))
+        Serve::wait_until_listening(Program::start_with_log(&mut onrush(&words), log))
     }
 
     /// Waits for the start of `program`, which is `onrush serve`.
-    pub(crate) fn of(program: Program) -> Serve {
+    pub(crate) fn wait_until_listening(program: Program) -> Serve {
         let greeting = program.out.wait_for("\n  driver ");
         let line = greeting
             .lines()
@@ -353,7 +353,7 @@ impl Serve {
         self.program.signal(Signal::TERM);
         let finished = self.program.finish();
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        Totals::of(&finished)
+        Totals::wait_until_listening(&finished)
     }
 }
 
@@ -364,7 +364,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    pub(crate) fn of(finished: &Finished) -> Totals {
+    pub(crate) fn wait_until_listening(finished: &Finished) -> Totals {
         let line = finished.out.lines().last().unwrap_or_default();
         assert!(line.starts_with("served "), "{finished:?}");
         Totals {

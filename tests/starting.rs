@@ -530,7 +530,7 @@ fn too_few_descriptors_are_refused_and_a_low_soft_limit_is_raised() {
     assert!(said.contains("too few file descriptors"), "{said}");
     assert!(said.contains("ulimit -n") && said.contains("16"), "{said}");
     // A low soft limit is not a failure: it is raised to the hard limit.
-    let serve = Serve::of(under("16:1000", &arguments));
+    let serve = Serve::wait_until_listening(under("16:1000", &arguments));
     let mut clients: Vec<_> = (0..100).map(|_| serve.connect()).collect();
     for client in &mut clients {
         client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -547,7 +547,7 @@ fn serve_within_64_files(arguments: &[&str]) -> Serve {
     let mut command = Command::new("prlimit");
     command.args(["--nofile=64:64", env!("CARGO_BIN_EXE_onrush"), "serve"]);
     command.args(["--listen", "127.0.0.1:0", "--threads", "2"]);
-    Serve::of(Program::start(command.args(arguments)))
+    Serve::wait_until_listening(Program::start(command.args(arguments)))
 }
 
 const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -584,7 +584,7 @@ fn few_descriptors_serve_many_clients_in_turn() {
             !finished.err.contains("too many open files"),
             "{finished:?}"
         );
-        assert_eq!(Totals::of(&finished).requests(), 200);
+        assert_eq!(Totals::wait_until_listening(&finished).requests(), 200);
     }
 }
 
@@ -614,7 +614,7 @@ fn server_recovers_from_descriptor_exhaustion() {
         command.args(["--nofile=40:40", env!("CARGO_BIN_EXE_onrush")]);
         command.args(["serve", "--respond", "200:hello", "--listen", "127.0.0.1:0"]);
         command.args(["--threads", "1", "--io", io]);
-        let serve = Serve::of(Program::start(&mut command));
+        let serve = Serve::wait_until_listening(Program::start(&mut command));
         let clients: Vec<_> = (0..60).map(|_| serve.connect()).collect();
         let said = serve.program.err.wait_for("raise the limit on open files");
         assert!(said.contains("accept"), "{said}");

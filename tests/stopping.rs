@@ -60,7 +60,7 @@ fn stop_under_load(serve: Serve, signal: Signal) -> (Totals, u64) {
     });
     let finished = serve.program.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    (Totals::of(&finished), counted)
+    (Totals::wait_until_listening(&finished), counted)
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn clients_connected_before_stop_get_responses() {
             assert!(response.ends_with("\r\n\r\nhello"), "{io}: {response}");
         }
         drop(clients);
-        let totals = Totals::of(&serve.program.finish());
+        let totals = Totals::wait_until_listening(&serve.program.finish());
         assert_eq!(totals.requests(), 100, "{totals:?}");
         assert_eq!(totals.number_before(" connections cut off"), 0);
     }
@@ -150,7 +150,7 @@ fn requests_during_pause_get_responses() {
             assert!(response.ends_with("\r\n\r\nhello"), "{io}: {response}");
         }
         drop(clients);
-        let totals = Totals::of(&serve.program.finish());
+        let totals = Totals::wait_until_listening(&serve.program.finish());
         assert_eq!(totals.requests(), 100, "{io}: {totals:?}");
     }
 }
@@ -214,7 +214,7 @@ fn idle_clients_do_not_delay_stop() {
         let finished = serve.program.finish();
         assert_eq!(finished.code, Some(0), "{finished:?}");
         assert_eq!(
-            Totals::of(&finished).number_before(" connections cut off"),
+            Totals::wait_until_listening(&finished).number_before(" connections cut off"),
             0
         );
     }
@@ -243,7 +243,7 @@ fn in_flight_request_gets_response() {
     drop(client);
     let finished = serve.program.finish();
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert_eq!(Totals::of(&finished).requests(), 1);
+    assert_eq!(Totals::wait_until_listening(&finished).requests(), 1);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn second_signal_ends_drain() {
         serve.program.signal(Signal::INT);
         let finished = serve.program.finish();
         assert_eq!(finished.code, Some(0), "{finished:?}");
-        let totals = Totals::of(&finished);
+        let totals = Totals::wait_until_listening(&finished);
         assert_eq!(
             totals.number_before(" connections cut off"),
             1,

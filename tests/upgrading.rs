@@ -311,7 +311,7 @@ fn service_manager_is_notified() {
     fs::write(&path, text).expect("it is ours");
     let mut command = Command::new(BINARY);
     command.args(["serve", "--config"]).arg(&path);
-    let serve = Serve::of(Program::start(command.env("NOTIFY_SOCKET", &manager)));
+    let serve = Serve::wait_until_listening(Program::start(command.env("NOTIFY_SOCKET", &manager)));
     let ready = |process: u32| format!("MAINPID={process}\nREADY=1");
     assert_eq!(hear().trim_end(), ready(serve.program.pid()));
     for text in [text, "nonsense"] {
@@ -355,7 +355,7 @@ fn watchdog_notifications_survive_upgrade() {
     command.args(["serve", "--respond", "200:hello", "--listen", "127.0.0.1:0"]);
     command.env("NOTIFY_SOCKET", &manager);
     command.env("WATCHDOG_USEC", "300000");
-    let mut serve = Serve::of(Program::start(&mut command));
+    let mut serve = Serve::wait_until_listening(Program::start(&mut command));
     hear(3);
     serve.program.signal(Signal::USR2);
     let next = Successor::of(&serve, 1);
@@ -380,7 +380,10 @@ fn replaceable(directory: &Path, arguments: &[&str]) -> (Serve, PathBuf) {
     symlink(BINARY, &program).expect("it is free");
     let mut command = Command::new(&program);
     command.arg("serve").args(arguments);
-    (Serve::of(Program::start(&mut command)), program)
+    (
+        Serve::wait_until_listening(Program::start(&mut command)),
+        program,
+    )
 }
 
 /// Points the link to another program.

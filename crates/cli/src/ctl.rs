@@ -3,8 +3,8 @@
 mod cell;
 mod connections;
 mod profile;
+pub(crate) mod server_selector;
 mod show;
-pub(crate) mod whom;
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::explain_request;
 use crate::terminal::{Out, print_error, write_raw};
-use whom::ServerSelector;
+use server_selector::ServerSelector;
 
 /// What is asked of a server that runs.
 #[derive(clap::Args)]

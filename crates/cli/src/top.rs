@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::ctl::whom::ServerSelector;
+use crate::ctl::server_selector::ServerSelector;
 use crate::terminal::{Out, print_error, write_raw};
 
 /// Path of the live figures.

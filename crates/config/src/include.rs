@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::extent::SizeCounter;
 use crate::limits::{FILES_MAX, INCLUDES_MAX};
+use crate::size_counter::SizeCounter;
 use crate::sources::{Sources, Span};
 use crate::toml_values::{kind_of, one_or_list};
 

@@ -28,8 +28,8 @@ mod section;
 mod merge;
 mod route_places;
 
-mod extent;
 mod include;
+mod size_counter;
 mod sources;
 mod toml_values;
 

@@ -43,8 +43,8 @@ use crate::expression::decide::{Budget, KnownRequests, LimitExceeded};
 use crate::limits;
 use crate::result::Conversion;
 use crate::settings::access_log::AccessLog;
-use crate::settings::front::{ClassCondition, Listener, classes};
 use crate::settings::group::Groups;
+use crate::settings::listener_settings::{ClassCondition, Listener, classes};
 use crate::settings::process::{self, NO_USER_NOTE, UserError};
 use crate::settings::route::{Response, Route};
 use crate::settings::timeouts::Timeouts;
@@ -123,7 +123,7 @@ fn finish<'a>(
     let mut comments = vec![format!("Converted from HAProxy's {}.", path.display())];
     let mut result = vec![top(&mut work), process(&mut work, &mut comments)];
     result.extend(listeners.iter().map(Listener::written));
-    result.push(work.timeouts.written(&mut work.notes));
+    result.push(work.timeouts.to_section(&mut work.notes));
     result.push(forwarded(&mut work, &proxies));
     result.push(work.log.written());
     if work.routes.is_empty() {

@@ -55,8 +55,8 @@ use crate::expression::decide::{Budget, KnownRequests, LimitExceeded};
 use crate::limits;
 use crate::result::Conversion;
 use crate::settings::access_log::AccessLog;
-use crate::settings::front::{self, AddressClass, ClassCondition, Listener, classes};
 use crate::settings::group::Groups;
+use crate::settings::listener_settings::{self, AddressClass, ClassCondition, Listener, classes};
 use crate::settings::process::{self, NO_USER_NOTE, UserError};
 use crate::settings::route::{Response, Route};
 use crate::settings::timeouts::Timeouts;
@@ -166,7 +166,7 @@ fn finish<'a>(
     sections.push(process(&mut work, directives, &mut comments));
     sections.extend(listeners.iter().map(Listener::written));
     content::share_timeouts(&mut work);
-    sections.push(work.timeouts.written(&mut work.notes));
+    sections.push(work.timeouts.to_section(&mut work.notes));
     sections.push(forwarded(&mut work));
     sections.push(work.log.written());
     if !work.log.is_on() {
@@ -246,7 +246,7 @@ fn serve<'a>(
 fn constants(listeners: &[Listener], class: &AddressClass) -> Constants {
     let mut constants = Constants::new();
     let mut push = |name: &str, value: &str| constants.push((name.to_owned(), value.to_owned()));
-    if let Some(port) = front::port(listeners, class) {
+    if let Some(port) = listener_settings::port(listeners, class) {
         push("server_port", port);
     }
     match class.scheme {

@@ -2,8 +2,8 @@
 
 pub(crate) mod access_log;
 pub(crate) mod client_certificates;
-pub(crate) mod front;
 pub(crate) mod group;
+pub(crate) mod listener_settings;
 pub(crate) mod process;
 pub(crate) mod route;
 pub(crate) mod timeouts;

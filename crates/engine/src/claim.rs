@@ -11,7 +11,7 @@ pub(crate) mod datagram;
 pub(crate) mod interface;
 pub(crate) mod reuseport;
 
-mod made;
+mod open_sockets;
 
 use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -28,7 +28,7 @@ use crate::claim::activation::PassedSocket;
 use crate::claim::reuseport::{Group, Place};
 use crate::error::{Error, Op};
 use crate::system::identity::Identity;
-use made::{claim_tcp, claim_unix, listening, set_inherited_options};
+use open_sockets::{claim_tcp, claim_unix, listening, set_inherited_options};
 
 /// An address that this process listens on. Made before any core starts, so that an address in use is one error.
 ///

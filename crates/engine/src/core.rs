@@ -170,7 +170,7 @@ impl Core {
     /// Attributes the running task's time to `work` from its next poll on.
     #[inline]
     pub fn set_work(&self, work: Work) {
-        self.0.tasks.works_as(work);
+        self.0.tasks.attribute_time_to(work);
     }
 
     /// The core's time by kind of work.

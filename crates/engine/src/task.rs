@@ -107,7 +107,7 @@ impl Tasks {
 
     /// Attributes the running task's time to `work` from its next poll on.
     #[inline]
-    pub(crate) fn works_as(&self, work: Work) {
+    pub(crate) fn attribute_time_to(&self, work: Work) {
         let index = self.current.get().index as usize;
         if let Some(entry) = self.entries.borrow_mut().get_mut(index) {
             entry.work = work;

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_that_is_wrong_is_named_with_what_is_wrong() {
+    fn first_invalid_line_is_reported_with_reason() {
         let unknown = ("malformed", Position::Unknown);
         let line = Position::Line;
         for (fields, line_end, wanted) in [

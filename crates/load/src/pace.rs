@@ -4,7 +4,7 @@
 pub(crate) mod backlog;
 pub(crate) mod dispatch;
 pub mod error;
-pub(crate) mod gate;
+pub(crate) mod start_barrier;
 pub mod stop;
 pub mod target;
 pub mod wall_clock;

@@ -15,7 +15,6 @@
 
 mod counts;
 pub mod departure;
-mod far;
 mod flight;
 mod flow;
 mod frames;
@@ -33,6 +32,7 @@ pub mod run;
 mod schedule;
 mod sending;
 pub mod size;
+mod target_reports;
 mod task;
 pub mod text;
 mod verdict;

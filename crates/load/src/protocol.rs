@@ -244,8 +244,8 @@ impl Incoming<'_> {
     #[inline]
     pub(crate) fn skippable(&self) -> u64 {
         match self {
-            Incoming::Http1(incoming) => incoming.unseen(),
-            Incoming::Memcached(incoming) => incoming.unseen(),
+            Incoming::Http1(incoming) => incoming.skippable_bytes(),
+            Incoming::Memcached(incoming) => incoming.skippable_bytes(),
             Incoming::Echo(_) => 0,
         }
     }
@@ -253,8 +253,8 @@ impl Incoming<'_> {
     /// Records that `count` of these bytes were received and discarded.
     pub(crate) fn skip(&mut self, count: u64) {
         match self {
-            Incoming::Http1(incoming) => incoming.pass_unseen(count),
-            Incoming::Memcached(incoming) => incoming.pass_unseen(count),
+            Incoming::Http1(incoming) => incoming.skip_bytes(count),
+            Incoming::Memcached(incoming) => incoming.skip_bytes(count),
             Incoming::Echo(_) => unreachable!("an echo reads all bytes"),
         }
     }

@@ -17,8 +17,8 @@ pub mod times;
 pub(crate) mod class_times;
 mod handshakes;
 mod limits;
+mod outcome_counts_by_name;
 mod pending_times;
-mod said;
 mod tcp;
 
 use class_times::ClassTimes;

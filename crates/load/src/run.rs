@@ -17,7 +17,7 @@ use onrush_measure::units;
 use crate::connection::outcome::Outcome;
 use crate::limits::{DESCRIPTORS_OF_PROGRAM, DESCRIPTORS_PER_CORE, SOFT_STOP, START_AHEAD_MAX};
 use crate::pace::error::Error;
-use crate::pace::gate::StartBarrier;
+use crate::pace::start_barrier::StartBarrier;
 use crate::pace::stop::{RunHealth, StallDetector};
 use crate::pace::target::lookup::Lookup;
 use crate::pace::wall_clock::WallTime;

@@ -65,7 +65,7 @@ mod tests {
         }
 
         #[test]
-        fn any_sequence_is_counted_once(
+        fn each_datagram_has_one_outcome(
             numbers in proptest::collection::vec(
                 prop_oneof![any::<u32>(), 0_u32..50, 65_500_u32..65_600],
                 0..200,

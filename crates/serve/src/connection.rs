@@ -237,7 +237,7 @@ impl Connection {
             origin: &OnceCell::new(),
         };
         let responded = respond((&head, arrived), (source, is_first), site, exchange, to)?;
-        if let Some(stage) = responded.goes_on() {
+        if let Some(stage) = responded.unfinished_stage() {
             let client = source.of(exchange).address(head.headers);
             let client = (client, stream.number());
             exchange.list_in_flight((head.method_text, head.target), client, stage);

@@ -70,7 +70,7 @@ pub struct Server {
     choice: Choice,
     cpus: Vec<Option<usize>>,
     distribution: Option<Distribution>,
-    crowd: Arc<ConnectionBudget>,
+    connection_budget: Arc<ConnectionBudget>,
     /// Keeps server names resolved, if there are any.
     _resolver: Option<Resolver>,
 }
@@ -271,10 +271,10 @@ impl Server {
 fn serve_on(
     core: &Core,
     (resources, holds): (Arc<Resources>, Vec<ListenerClaims>),
-    crowd: &Arc<ConnectionBudget>,
+    connection_budget: &Arc<ConnectionBudget>,
     ready: &mpsc::Sender<Result<Promise<Order>, StartError>>,
 ) -> Totals {
-    match prepare(core, &resources, crowd, &holds) {
+    match prepare(core, &resources, connection_budget, &holds) {
         Ok((service, listeners)) => {
             if resources.plan.busy_poll {
                 core.busy_poll();
@@ -304,16 +304,20 @@ fn serve_on(
 pub(crate) fn prepare(
     core: &Core,
     resources: &Resources,
-    crowd: &Arc<ConnectionBudget>,
+    connection_budget: &Arc<ConnectionBudget>,
     holds: &[ListenerClaims],
 ) -> Result<(Rc<Service>, Listeners), StartError> {
-    let worker = Worker::new(core.clone(), crowd, resources.plan.timeouts.drain);
+    let worker = Worker::new(
+        core.clone(),
+        connection_budget,
+        resources.plan.timeouts.drain,
+    );
     let site = run_unsliced(async |slice| Site::new(&worker, resources, None, slice).await)
         .map_err(|(path, error)| StartError::Directory(path, error))?;
     let service = Service::new(worker, site);
     let worker = &service.worker;
     if resources.shares.limit.is_some() {
-        core.bound_accepted(Arc::clone(&crowd.allowance));
+        core.bound_accepted(Arc::clone(&connection_budget.allowance));
     }
     let listeners = Listeners::default()
         .with(worker, holds, &service.site())

@@ -62,7 +62,7 @@ pub(crate) struct Worker {
     /// Number of running tasks of [`Worker::spawn_background`].
     aside: Cell<usize>,
     /// Budget of client connections.
-    pub(crate) crowd: Arc<ConnectionBudget>,
+    pub(crate) connection_budget: Arc<ConnectionBudget>,
     /// Limits idle connections to servers.
     pub(crate) kept: Rc<IdleLimit>,
     /// Owner of idle connections and files.
@@ -109,7 +109,7 @@ impl Worker {
             stop_started: Cell::new(core.now()),
             drain: Cell::new(drain),
             aside: Cell::new(0),
-            crowd: Arc::clone(crowd),
+            connection_budget: Arc::clone(crowd),
             kept: IdleLimit::new(crowd.shares().idle_per_owner()),
             keeper: RefCell::new(None),
             date: Cell::new(date::format(core.unix_seconds())),

@@ -38,7 +38,7 @@ pub(crate) const EARLY_RECORD_BYTES_MAX: usize = 2 * EARLY_DATA_BYTES_MAX;
 
 /// Bytes of a message after the handshake, such as a ticket, which may contain a whole session and a client's
 /// certificates. One buffer is enough for the largest ticket of this crate, and larger than any of OpenSSL's.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024;
+pub(crate) const POST_HANDSHAKE_BYTES_MAX: usize = 16 * 1024;
 
 /// KeyUpdates that a peer may send while neither side sends data: each costs a key schedule.
 pub(crate) const KEY_UPDATES_MAX: u32 = 16;

@@ -130,7 +130,7 @@ impl VariantRows {
 }
 
 fn unusable_reason(metric: &Metric, round: &Round) -> Option<&'static str> {
-    let (is_rate_or_latency, is_memory) = match metric.nature() {
+    let (is_rate_or_latency, is_memory) = match metric.metric_kind() {
         MetricKind::Rate | MetricKind::Latency => (true, false),
         MetricKind::Memory => (false, true),
         MetricKind::Cost | MetricKind::Count => (false, false),

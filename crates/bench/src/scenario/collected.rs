@@ -1,6 +1,6 @@
 //! Metrics from counters of the kernel, by their names in experiment files and results.
 
-use super::nature::{MetricKind, Unit};
+use super::metric_kind::{MetricKind, Unit};
 use super::role::Role;
 
 /// One number per trial, measured by a collector. A trial without these counters has no value.
@@ -220,7 +220,7 @@ impl CollectedMetric {
         }
     }
 
-    pub(super) fn nature(&self) -> MetricKind {
+    pub(super) fn metric_kind(&self) -> MetricKind {
         match self {
             CollectedMetric::OfRole(_, RoleMetric::RatePerCpuGiven) => MetricKind::Rate,
             CollectedMetric::OfRole(_, _)

@@ -1,7 +1,7 @@
 //! Metrics that figures compare, by their names in experiment files and results.
 
 use super::collected::CollectedMetric;
-use super::nature::{MetricKind, Unit};
+use super::metric_kind::{MetricKind, Unit};
 use super::results::CountedUnit;
 use super::role::Role;
 
@@ -106,7 +106,7 @@ impl Metric {
     /// The name used in reports, with the unit that the clients counted instead of requests.
     pub fn title_of(&self, counted: CountedUnit) -> String {
         let title = self.title();
-        match self.nature() {
+        match self.metric_kind() {
             MetricKind::Rate | MetricKind::Cost => title
                 .replace("requests", counted.plural())
                 .replace("request", counted.singular()),
@@ -115,7 +115,7 @@ impl Metric {
     }
 
     /// Kind of number, which determines what invalidates it.
-    pub fn nature(&self) -> MetricKind {
+    pub fn metric_kind(&self) -> MetricKind {
         match self {
             Metric::Rate => MetricKind::Rate,
             Metric::Cpu(_) => MetricKind::Cost,
@@ -124,7 +124,7 @@ impl Metric {
             | Metric::Latency(_)
             | Metric::ControlLatencyMean
             | Metric::ControlLatency(_) => MetricKind::Latency,
-            Metric::Collected(collected) => collected.nature(),
+            Metric::Collected(collected) => collected.metric_kind(),
         }
     }
 

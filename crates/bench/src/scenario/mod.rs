@@ -6,7 +6,7 @@
 mod collected;
 mod experiment;
 mod metric;
-mod nature;
+mod metric_kind;
 mod network;
 mod only;
 mod point;
@@ -25,7 +25,7 @@ pub use experiment::{
     Variant, WarmUp, Work, title,
 };
 pub use metric::Metric;
-pub use nature::{MetricKind, Unit};
+pub use metric_kind::{MetricKind, Unit};
 pub use network::{Host, Link, Network, target};
 pub use only::Only;
 pub use point::{Point, Setting};

@@ -45,7 +45,7 @@ fn at(sorted: &[f64], share: f64) -> f64 {
 /// Limit on the deviation of a metric's rounds: the deviation at which this number of rounds gives the requested
 /// precision, or else a limit for the kind of metric. `None` for counts of events, which are few and vary.
 pub(super) fn bar(metric: &Metric, precision: Option<f64>, rounds: usize) -> Option<f64> {
-    let bar = match metric.nature() {
+    let bar = match metric.metric_kind() {
         MetricKind::Rate | MetricKind::Cost | MetricKind::Memory => DEVIATION_MAX,
         MetricKind::Latency => DEVIATION_OF_LATENCY_MAX,
         MetricKind::Count => return None,

@@ -23,7 +23,7 @@ pub(super) fn incomparable(
     (variant, ours): (&VariantOutcome, &Trial),
     (peer, theirs): (&VariantOutcome, &Trial),
 ) -> Option<String> {
-    let (is_per_request, is_latency) = match figure.metric.nature() {
+    let (is_per_request, is_latency) = match figure.metric.metric_kind() {
         MetricKind::Rate | MetricKind::Cost => (true, false),
         MetricKind::Latency => (false, true),
         MetricKind::Memory | MetricKind::Count => (false, false),

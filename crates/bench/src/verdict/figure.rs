@@ -268,7 +268,7 @@ fn excluded_reason(aim: &RoundCriteria<'_>, trial: &Trial, side: Side) -> Option
     if let Some(share) = trial.disturbed.filter(|_| aim.has_target) {
         return Some(ExcludedReason::Disturbed(share));
     }
-    let (needs_client_with_room, needs_steady_rate) = match metric.nature() {
+    let (needs_client_with_room, needs_steady_rate) = match metric.metric_kind() {
         MetricKind::Cost | MetricKind::Count | MetricKind::Memory => (false, false),
         // Our rate is then a lower bound, which is acceptable; a lower bound of the peer's rate would favour us.
         MetricKind::Rate => (side == Side::Theirs, true),
@@ -312,7 +312,7 @@ fn is_mostly_disturbed(metric: &Metric, pairs: &[Pair]) -> bool {
 
 /// Whether other programs affected a value that is shown because it has no target. Memory does not depend on CPU use.
 fn is_disturbed(metric: &Metric, pair: &Pair) -> bool {
-    pair.disturbed.is_some() && metric.nature() != MetricKind::Memory
+    pair.disturbed.is_some() && metric.metric_kind() != MetricKind::Memory
 }
 
 /// Reasons for rounds that do not count or were disturbed, without duplicates.
@@ -344,7 +344,7 @@ fn notes(
                 &format!("disturbed: other programs used up to {most} of a CPU"),
                 pair.round,
             ),
-            None if metric.nature() == MetricKind::Rate && trial.client_is_limit => {
+            None if metric.metric_kind() == MetricKind::Rate && trial.client_is_limit => {
                 add(
                     "the client was the limit, the true rate is higher",
                     pair.round,

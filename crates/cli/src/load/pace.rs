@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_of_stairs_and_connections_are_whole() {
+    fn stair_and_connection_rates_must_be_integers() {
         let pace = |line| paced(line).ok().unwrap().pace;
         for line in ["--rate-per-connection 100/s", "--rate-per-connection 6k/m"] {
             assert_eq!(pace(line), pace("--rate-per-connection 100"));

@@ -6,7 +6,7 @@ use super::proxy::Proxy;
 use super::work::Context;
 use crate::document::Value;
 use crate::settings::client_certificates::Rule;
-use crate::settings::front::{Listener, self_signed};
+use crate::settings::listener_settings::{Listener, self_signed};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
 

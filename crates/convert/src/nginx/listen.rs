@@ -6,7 +6,7 @@ use super::scope::Scope;
 use super::server::Server;
 use super::work::Context;
 use crate::document::Value;
-use crate::settings::front::{Listener, self_signed};
+use crate::settings::listener_settings::{Listener, self_signed};
 use crate::source::directive::Directive;
 
 /// Role of a server at an address.

@@ -29,7 +29,7 @@ impl<'a> Timeouts<'a> {
     }
 
     /// The section, with the longest value of each timeout: a shorter one would end requests that the input allows.
-    pub(crate) fn written(&self, notes: &mut Notes) -> Section {
+    pub(crate) fn to_section(&self, notes: &mut Notes) -> Section {
         let mut section = Section::new("[timeouts]");
         for (key, said) in &self.0 {
             let Some((longest, from)) = said.iter().max_by_key(|(time, _)| *time) else {

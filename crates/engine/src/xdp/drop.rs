@@ -11,12 +11,12 @@ use super::instruction::Operation::{Add, And, Set, ShiftLeft};
 use super::instruction::Register::{R0, R1, R2, R3, R4, R5, R6, R7};
 use super::instruction::Size::{Byte, Half, Word};
 use super::instruction::{BpfStep, Helper, Label};
-use super::system::{AttachMode, Map, Program, ProgramKind, XdpError, refused};
+use super::system::{AttachMode, KernelArray, Program, ProgramKind, XdpError, refused};
 
 /// A program on an interface that drops all received UDP over IPv4 without options, and counts datagrams whose payload
 /// begins with two given bytes. Other packets pass, so that addresses are resolved. Detached on drop.
 pub struct CountingDrop {
-    map: Map,
+    map: KernelArray,
     _link: OwnedFd,
 }
 
@@ -31,7 +31,7 @@ impl CountingDrop {
     /// # Errors
     /// Missing rights, no such interface, or another program is attached.
     pub fn attach(interface: u32, beginning: [u8; 2]) -> Result<CountingDrop, XdpError> {
-        let map = Map::new(SLOTS * SLOT_NUMBERS)?;
+        let map = KernelArray::new(SLOTS * SLOT_NUMBERS)?;
         let program = Program::load(ProgramKind::Xdp, &steps(beginning), &map)?;
         let link = match program.attach(interface, AttachMode::Driver) {
             Err(Errno::OPNOTSUPP) => program.attach(interface, AttachMode::Generic),

@@ -19,7 +19,7 @@ use super::instruction::Operation::{Add, Set, ShiftLeft, ShiftRight, ShiftRightS
 use super::instruction::Register::{R0, R1, R2, R3, R4, R5, R6, R7};
 use super::instruction::Size::Double;
 use super::instruction::{BpfStep, Helper, Label};
-use super::system::{Map, Program, ProgramKind, XdpError};
+use super::system::{KernelArray, Program, ProgramKind, XdpError};
 
 /// Outcome of the frames of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) const PROGRAM_START: usize = 5;
 
 /// Counters, with the numbers of the program that makes frames in the same map.
 pub(super) struct Meter {
-    map: Map,
+    map: KernelArray,
     own: usize,
     _tracepoints: [OwnedFd; 2],
 }
@@ -56,7 +56,7 @@ pub(super) struct Meter {
 impl Meter {
     /// A meter for a program with `own` numbers in the map.
     pub(super) fn new(own: usize) -> Result<Meter, XdpError> {
-        let map = Map::new(PROGRAM_START + own)?;
+        let map = KernelArray::new(PROGRAM_START + own)?;
         let traced = |steps: &[BpfStep], name| {
             Program::load(ProgramKind::Tracepoint, steps, &map)?.trace(name)
         };
@@ -71,7 +71,7 @@ impl Meter {
         })
     }
 
-    pub(super) fn map(&self) -> &Map {
+    pub(super) fn map(&self) -> &KernelArray {
         &self.map
     }
 

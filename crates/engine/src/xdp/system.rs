@@ -168,13 +168,13 @@ struct LinkCreate {
 }
 
 /// A map with one value, which consists of `numbers` numbers of 64 bits.
-pub(super) struct Map {
+pub(super) struct KernelArray {
     descriptor: OwnedFd,
     numbers: usize,
 }
 
-impl Map {
-    pub(super) fn new(numbers: usize) -> Result<Map, XdpError> {
+impl KernelArray {
+    pub(super) fn new(numbers: usize) -> Result<KernelArray, XdpError> {
         let attributes = MapCreate {
             map_type: ARRAY,
             key_size: size_of::<u32>() as u32,
@@ -183,7 +183,7 @@ impl Map {
         };
         let descriptor = opened(Command::MapCreate, &attributes);
         let descriptor = descriptor.map_err(|errno| refused("make a map", errno))?;
-        Ok(Map {
+        Ok(KernelArray {
             descriptor,
             numbers,
         })
@@ -224,7 +224,7 @@ impl Program {
     pub(super) fn load(
         kind: ProgramKind,
         steps: &[BpfStep],
-        map: &Map,
+        map: &KernelArray,
     ) -> Result<Program, XdpError> {
         let program = assemble(steps, map.descriptor.as_raw_fd());
         let mut log = vec![0u8; VERIFIER_LOG_BYTES];

@@ -115,7 +115,7 @@ fn datagrams_arrive_unchanged() {
 }
 
 #[test]
-fn batch_is_bounded_and_addressed() {
+fn send_batch_is_bounded_and_uses_destinations() {
     on_every_network(|core, address| async move {
         let near = Datagram::bind(&core, address).unwrap();
         let far = [(); 3].map(|()| Datagram::bind(&core, address).unwrap());

@@ -31,7 +31,7 @@ use super::flood_guard::FloodGuard;
 use super::flow::{ReceiveWindow, SendWindow};
 use super::frame::{self, NUMBER_MAX};
 use super::hpack::{Decoder, Encoder};
-use super::limits::{PRIORITIES_AHEAD_MAX, STREAMS_BEFORE_SETTINGS};
+use super::limits::{EARLY_PRIORITIES_MAX, STREAMS_BEFORE_SETTINGS};
 use super::priority::Priority;
 use super::settings::{LocalSettings, PeerSettings, Role, TABLE_BYTES_DEFAULT, WINDOW_DEFAULT};
 use super::stream::{ClosedStreams, Outgoing, Slot, Stream, Streams};
@@ -58,7 +58,7 @@ pub struct Connection {
     /// Our streams above this one are not processed or not opened any more; `None` until one side sends GOAWAY.
     last_opened: Option<u32>,
     /// Priorities of streams that are not open yet, in a ring; id 0 is an unused entry.
-    early_priorities: [(u32, Priority); PRIORITIES_AHEAD_MAX],
+    early_priorities: [(u32, Priority); EARLY_PRIORITIES_MAX],
     ahead_next: u8,
     /// Current field block, if it arrives in several pieces.
     block: Block,
@@ -122,7 +122,7 @@ impl Connection {
             next,
             last_accepted: NUMBER_MAX,
             last_opened: None,
-            early_priorities: [(0, Priority::DEFAULT); PRIORITIES_AHEAD_MAX],
+            early_priorities: [(0, Priority::DEFAULT); EARLY_PRIORITIES_MAX],
             ahead_next: 0,
             block: Block::NONE,
             joined: Vec::new(),

@@ -5,9 +5,9 @@
 use std::time::Duration;
 
 use super::limits::{
-    CHATTER_AHEAD_MAX, CHATTER_PER_DATA, CHATTER_PER_SECOND, CHATTER_PER_STREAM,
-    CONTROL_UNSENT_BYTES_MAX, DATA_BYTES_PER_CHATTER, DATA_GOOD_BYTES, GUARD_TICK,
-    RESETS_AHEAD_MAX, STREAM_ERRORS_AHEAD_MAX, STREAM_ERRORS_PER_SECOND, WINDOW_GOOD_BYTES,
+    CHATTER_PER_DATA, CHATTER_PER_SECOND, CHATTER_PER_STREAM, CONTROL_UNSENT_BYTES_MAX,
+    DATA_BYTES_PER_CHATTER, DATA_GOOD_BYTES, GUARD_TICK, RESETS_AHEAD_MAX, STREAM_ERRORS_AHEAD_MAX,
+    STREAM_ERRORS_PER_SECOND, UNPRODUCTIVE_FRAMES_BURST_MAX, WINDOW_GOOD_BYTES,
 };
 
 /// Limit that a peer exceeded.
@@ -118,7 +118,7 @@ impl FloodGuard {
             resets_per_second,
             rest: Duration::ZERO,
             stream_errors: STREAM_ERRORS_AHEAD_MAX,
-            unproductive: CHATTER_AHEAD_MAX,
+            unproductive: UNPRODUCTIVE_FRAMES_BURST_MAX,
             windows: 0,
             unsent: 0,
             late: 0,
@@ -151,7 +151,7 @@ impl FloodGuard {
         give(
             &mut self.unproductive,
             CHATTER_PER_STREAM,
-            CHATTER_AHEAD_MAX,
+            UNPRODUCTIVE_FRAMES_BURST_MAX,
         );
         Ok(())
     }
@@ -209,14 +209,18 @@ impl FloodGuard {
         give(
             &mut self.unproductive,
             CHATTER_PER_STREAM,
-            CHATTER_AHEAD_MAX,
+            UNPRODUCTIVE_FRAMES_BURST_MAX,
         );
     }
 
     #[inline]
     pub(crate) fn data_received(&mut self, bytes: usize) {
         if bytes >= DATA_GOOD_BYTES {
-            give(&mut self.unproductive, CHATTER_PER_DATA, CHATTER_AHEAD_MAX);
+            give(
+                &mut self.unproductive,
+                CHATTER_PER_DATA,
+                UNPRODUCTIVE_FRAMES_BURST_MAX,
+            );
         }
     }
 
@@ -224,7 +228,11 @@ impl FloodGuard {
     #[inline]
     pub(crate) fn data_sent(&mut self, bytes: usize) {
         let earned = (bytes / DATA_BYTES_PER_CHATTER).min(CHATTER_PER_DATA as usize);
-        give(&mut self.unproductive, earned as u32, CHATTER_AHEAD_MAX);
+        give(
+            &mut self.unproductive,
+            earned as u32,
+            UNPRODUCTIVE_FRAMES_BURST_MAX,
+        );
         self.windows = self.windows.saturating_add(2 * bytes as u64);
     }
 
@@ -245,7 +253,7 @@ impl FloodGuard {
         give(
             &mut self.unproductive,
             tokens(CHATTER_PER_SECOND),
-            CHATTER_AHEAD_MAX,
+            UNPRODUCTIVE_FRAMES_BURST_MAX,
         );
     }
 }
@@ -312,7 +320,7 @@ mod tests {
         for (bytes, is_flood) in [(1, true), (7, false), (1000, false)] {
             let mut guard = FloodGuard::new(RESETS_PER_SECOND);
             let mut outcome = Ok(());
-            for _ in 0..10 * CHATTER_AHEAD_MAX {
+            for _ in 0..10 * UNPRODUCTIVE_FRAMES_BURST_MAX {
                 // Updates for the stream and the connection, then the data sent in response.
                 outcome = outcome.and(guard.chatter(Flood::WindowUpdate));
                 outcome = outcome.and(guard.chatter(Flood::WindowUpdate));
@@ -325,7 +333,7 @@ mod tests {
     #[test]
     fn what_was_sent_may_be_read_later_and_in_pieces() {
         let mut guard = FloodGuard::new(RESETS_PER_SECOND);
-        let pieces = 100 * CHATTER_AHEAD_MAX;
+        let pieces = 100 * UNPRODUCTIVE_FRAMES_BURST_MAX;
         for _ in 0..pieces {
             guard.data_sent(WINDOW_GOOD_BYTES as usize);
         }
@@ -334,11 +342,12 @@ mod tests {
             assert_eq!(guard.window(WINDOW_GOOD_BYTES), Ok(()));
         }
         // The allowance is used up; the rest counts as chatter.
-        let more = (0..CHATTER_AHEAD_MAX).all(|_| guard.window(WINDOW_GOOD_BYTES).is_ok());
+        let more =
+            (0..UNPRODUCTIVE_FRAMES_BURST_MAX).all(|_| guard.window(WINDOW_GOOD_BYTES).is_ok());
         assert!(more);
         assert_eq!(guard.window(WINDOW_GOOD_BYTES), Err(Flood::WindowUpdate));
         guard.data_sent(1_000_000);
-        let small = (0..=CHATTER_AHEAD_MAX).all(|_| guard.window(1).is_ok());
+        let small = (0..=UNPRODUCTIVE_FRAMES_BURST_MAX).all(|_| guard.window(1).is_ok());
         assert!(
             !small,
             "windows opened by a byte are chatter whatever was sent"

@@ -14,7 +14,7 @@ pub const SETTINGS_PER_FRAME_MAX: u32 = 64;
 pub const PRIORITY_BYTES_MAX: u32 = 256;
 
 /// Priorities stored for streams not open yet. RFC 9218 7.1 asks to keep some; browsers send them in the head.
-pub const PRIORITIES_AHEAD_MAX: usize = 4;
+pub const EARLY_PRIORITIES_MAX: usize = 4;
 
 /// Bytes of a request head whose header block a client stores to send it again. Most browsers' heads are smaller.
 pub const REPEATED_HEAD_BYTES_MAX: usize = 2048;
@@ -64,7 +64,7 @@ pub const STREAM_ERRORS_AHEAD_MAX: u32 = 200;
 /// Burst of unproductive frames: empty DATA, small window updates, priorities, settings, PING, frames of closed
 /// streams, and fields beyond the limit of a head (CVE-2019-9511, 9513, 9516, 9518). Clients that send a PING for each
 /// DATA frame, to measure latency, stay below it.
-pub const CHATTER_AHEAD_MAX: u32 = 2000;
+pub const UNPRODUCTIVE_FRAMES_BURST_MAX: u32 = 2000;
 
 /// Chatter tokens returned by a served stream: a client may send a priority, a window update and a reset for each.
 pub const CHATTER_PER_STREAM: u32 = 8;

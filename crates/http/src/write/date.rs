@@ -43,7 +43,7 @@ mod tests {
     use super::format;
 
     #[test]
-    fn dates_read_as_the_rfc_writes_them() {
+    fn dates_have_imf_fixdate_format() {
         for (seconds, text) in [
             (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
             (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),

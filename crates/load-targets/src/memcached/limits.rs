@@ -17,7 +17,7 @@ pub(super) const ANSWERS_MAX: usize = 64 * 1024;
 pub(super) const DATAGRAM_ANSWER_MAX: usize = 4 << 20;
 
 /// Memory allocated for a value before it arrives: a client that announces a gigabyte and sends nothing costs no more.
-pub(super) const VALUE_AHEAD: usize = 64 * 1024;
+pub(super) const VALUE_PREALLOCATED_MAX: usize = 64 * 1024;
 
 /// Maximum length of a key in bytes, as in memcached.
 pub(super) const KEY_BYTES_MAX: usize = 250;

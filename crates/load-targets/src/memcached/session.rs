@@ -7,7 +7,7 @@ use super::classic::{self, ReplyWriter};
 use super::command::{Command, Mode, Store};
 use super::item::{END, Moment};
 use super::keys::{self, Keys, KeysProgress, LineStart};
-use super::limits::{LINE_MAX, VALUE_AHEAD};
+use super::limits::{LINE_MAX, VALUE_PREALLOCATED_MAX};
 use super::line::{self, Words};
 use super::meta::Meta;
 use super::meta_commands;
@@ -188,7 +188,7 @@ impl Session {
             store(line, &block[..block_bytes], at);
             return Step::Done(bytes + block_bytes);
         }
-        let mut come = Vec::with_capacity(block_bytes.min(VALUE_AHEAD));
+        let mut come = Vec::with_capacity(block_bytes.min(VALUE_PREALLOCATED_MAX));
         come.extend_from_slice(block);
         self.expect = Expect::Data {
             line: line.into(),

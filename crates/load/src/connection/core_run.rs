@@ -19,7 +19,7 @@ use onrush_tls::Transport;
 
 use crate::connection::work::Work;
 use crate::limits::BATCH_BYTES_MAX;
-use crate::pace::gate::Signal;
+use crate::pace::start_barrier::Signal;
 use crate::pace::stop::Progress;
 use crate::plan::Plan;
 use crate::protocol::Codec;

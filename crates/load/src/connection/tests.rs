@@ -18,7 +18,7 @@ use onrush_engine::{Address, Claim, Core, Input, Io, Listener, Simulation, Strea
 
 use super::run;
 use crate::connection::core_run::CoreRun;
-use crate::pace::gate::StartBarrier;
+use crate::pace::start_barrier::StartBarrier;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
 use crate::protocol::failure::Failure;

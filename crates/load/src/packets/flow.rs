@@ -64,18 +64,18 @@ pub(super) struct Flow {
 }
 
 /// Where a flow's datagrams are sent.
-pub(super) enum Outlet {
+pub(super) enum SendPath {
     Socket(SendBuffers),
     /// An interface, bypassing the socket.
     Interface(Frames),
 }
 
-impl Outlet {
+impl SendPath {
     /// Returns the maximum of datagrams sent together.
     fn most(&self) -> u64 {
         match self {
-            Outlet::Socket(sending) => sending.most(),
-            Outlet::Interface(frames) => frames.most,
+            SendPath::Socket(sending) => sending.most(),
+            SendPath::Interface(frames) => frames.most,
         }
     }
 }
@@ -114,7 +114,7 @@ impl Flow {
         }
     }
 
-    pub(super) async fn send(&self, outlet: &mut Outlet) {
+    pub(super) async fn send(&self, outlet: &mut SendPath) {
         let core = &self.shared.core;
         loop {
             let most = self.room(outlet.most()).await;
@@ -155,10 +155,10 @@ impl Flow {
         }
     }
 
-    async fn send_due(&self, outlet: &mut Outlet, due: Due, now: Instant) {
+    async fn send_due(&self, outlet: &mut SendPath, due: Due, now: Instant) {
         match outlet {
-            Outlet::Socket(sending) => self.send_messages(sending, due, now).await,
-            Outlet::Interface(frames) => self.send_frames(frames, due, now).await,
+            SendPath::Socket(sending) => self.send_messages(sending, due, now).await,
+            SendPath::Interface(frames) => self.send_frames(frames, due, now).await,
         }
     }
 

@@ -15,7 +15,7 @@ use onrush_packet::tally::FlowCounters;
 
 use super::counts::{Counts, PacketTimes, Unsent};
 use super::departure::SendMode;
-use super::flow::{BusyWait, Flow, Outlet, Shared};
+use super::flow::{BusyWait, Flow, SendPath, Shared};
 use super::frames::{self, Frames};
 use super::path;
 use super::report_request;
@@ -23,7 +23,7 @@ use super::schedule::{Schedule, SharedBudget};
 use super::sending::SendBuffers;
 use super::task::{FlowOutcome, RunContext, TargetCapability};
 use crate::limits::{DATAGRAM_BYTES_MAX, ECHO_CHECKS, MESSAGES_PER_CALL, STALL_CHECK_INTERVAL};
-use crate::pace::gate::{Signal, StartBarrier};
+use crate::pace::start_barrier::{Signal, StartBarrier};
 use crate::pace::stop::Stop;
 use crate::record::host::ThreadTime;
 
@@ -189,13 +189,13 @@ impl Part {
         }
     }
 
-    fn outlet(&self, place: usize) -> Outlet {
+    fn outlet(&self, place: usize) -> SendPath {
         let (plan, options) = (&self.task.plan, &self.task.plan.options);
         if let Some(live) = &self.frames {
             let size = options.sizes.largest();
-            return Outlet::Interface(Frames::new(live, place, size, plan.turn()));
+            return SendPath::Interface(Frames::new(live, place, size, plan.turn()));
         }
-        Outlet::Socket(SendBuffers::new(
+        SendPath::Socket(SendBuffers::new(
             options.departure.messages(),
             plan.segments(),
             &options.sizes,

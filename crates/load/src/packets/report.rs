@@ -10,13 +10,13 @@ use serde::Serialize;
 
 use super::counts::{Counts, PacketTimes, Unsent};
 use super::departure::SendMode;
-use super::far::TargetReports;
 use super::kernel::{InterfaceCounters, KernelCounters};
 use super::loss::{Facts, Losses};
 use super::origin::{self, Origin};
 use super::part::Outcome;
 use super::plan::Direction;
 use super::run::Second;
+use super::target_reports::TargetReports;
 use super::task::RunContext;
 use super::verdict;
 use crate::pace::target::lookup::Lookup;

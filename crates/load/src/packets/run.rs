@@ -23,7 +23,7 @@ use super::report::{Report, ReportInputs};
 use super::task::{RunContext, TargetCapability};
 use crate::limits::{REPORT_REQUESTS_MAX, REPORT_TIMEOUT, SOFT_STOP};
 use crate::pace::error::Error;
-use crate::pace::gate::StartBarrier;
+use crate::pace::start_barrier::StartBarrier;
 use crate::pace::target::TargetAddress;
 use crate::pace::target::lookup::Lookup;
 use crate::pace::wall_clock::WallTime;

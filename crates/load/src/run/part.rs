@@ -17,7 +17,7 @@ use crate::connection::outcome::Outcome;
 use crate::connection::socket::{self, SharedBuffers};
 use crate::connection::user::{self, Users};
 use crate::limits::{SOFT_STOP, SPARE_SECONDS, STALL_CHECK_INTERVAL};
-use crate::pace::gate::StartBarrier;
+use crate::pace::start_barrier::StartBarrier;
 use crate::plan::Plan;
 use crate::record::incomplete_waits::IncompleteWaits;
 use crate::record::live_counters::Thread;

@@ -22,7 +22,7 @@ impl Worker {
     /// Whether responses close their connections.
     #[inline]
     pub(crate) fn is_ending(&self) -> bool {
-        self.stopping.get() || self.crowd.is_short()
+        self.stopping.get() || self.connection_budget.is_short()
     }
 
     /// Whether a response written now must close its connection; `is_followed` if bytes of another request are there.
@@ -49,7 +49,7 @@ impl Worker {
     /// Time until which a connection is read after its sending side was closed.
     pub(crate) fn linger_until(&self, behind: LastEvent) -> Instant {
         let wish = match behind {
-            LastEvent::Response if !self.crowd.is_short() => LINGER,
+            LastEvent::Response if !self.connection_budget.is_short() => LINGER,
             LastEvent::Response | LastEvent::Nothing => LINGER_LAST,
         };
         let until = self.core.now() + wish;

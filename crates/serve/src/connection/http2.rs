@@ -81,7 +81,7 @@ struct Http2 {
     since: Instant,
     waits: ClientAction,
     /// Whether memory was freed since the connection became idle.
-    rests: IdleMemory,
+    rests: IdleMemoryState,
     /// Deadline for the client's next action.
     client_by: Option<Instant>,
     /// Number of stalled streams reported for the client's address.
@@ -123,7 +123,7 @@ enum ClientAction {
 
 /// Whether an idle connection has freed the memory that it does not need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum IdleMemory {
+enum IdleMemoryState {
     /// The next request may come at once and would need the memory again.
     NotYet,
     Already,
@@ -174,7 +174,7 @@ fn serve(mut connection: Connection, counted: impl Sized + 'static) -> impl Futu
         leave_at: None,
         alarm: Alarm::default(),
         waits: ClientAction::Rest,
-        rests: IdleMemory::NotYet,
+        rests: IdleMemoryState::NotYet,
     };
     async move {
         // After an error, an orderly close is not possible.
@@ -324,11 +324,11 @@ impl Http2 {
             };
             let transport = self.session.transport();
             transport.change_note(|note| note::with_state(note, state));
-            self.rests = IdleMemory::NotYet;
+            self.rests = IdleMemoryState::NotYet;
         }
         let timeouts = &self.service.site().settings.timeouts;
         let patience = match waits {
-            ClientAction::Request if self.rests == IdleMemory::NotYet => {
+            ClientAction::Request if self.rests == IdleMemoryState::NotYet => {
                 Some(timeouts.client_idle.min(HTTP2_FREE_MEMORY_AFTER))
             }
             ClientAction::Request => Some(timeouts.client_idle),

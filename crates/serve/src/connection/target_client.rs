@@ -79,7 +79,7 @@ impl Client for TargetClient {
         self.worker().check_stop();
         self.limit_send();
         self.stream.shutdown().await?;
-        if self.worker().crowd.is_short() {
+        if self.worker().connection_budget.is_short() {
             // Other connections need the descriptor.
             return Ok(());
         }

@@ -26,7 +26,7 @@ pub(crate) fn forwarding_refusal(
     {
         return Ok(Some(refusal));
     }
-    let treatment = context.treatment();
+    let treatment = context.matched_route_options();
     let treatment = treatment.expect("a request is forwarded by its route");
     let others = rewrite::other_paths(head, &treatment.rules, (path, &treatment.prefix));
     if let Some(refusal) = matches_other_route(head, others, (site, index), coming) {

@@ -86,7 +86,7 @@ pub(crate) enum DispatchResult {
 impl DispatchResult {
     /// The stage of a request that is not finished.
     #[inline]
-    pub(crate) fn goes_on(&self) -> Option<Stage> {
+    pub(crate) fn unfinished_stage(&self) -> Option<Stage> {
         match self {
             DispatchResult::Whole => None,
             DispatchResult::Begun(_) => Some(Stage::Responding),

@@ -26,7 +26,7 @@ use crate::worker::admit::Admission;
 use crate::worker::admit::concurrency::{Concurrency, ConcurrencyAdmission, Ticket};
 use crate::worker::admit::key::{Key, Keys};
 use crate::worker::admit::rate::{Rate, Rates};
-use access_state::Ledger;
+use access_state::AccessState;
 use login::{BasicAuthenticator, Step};
 use password_verifier::{Outcome, Pending};
 
@@ -73,7 +73,11 @@ pub(crate) enum NotAdmitted<'w> {
 
 impl Access {
     /// The rules of the route with this index; `None` if the route restricts nothing.
-    pub(crate) fn new(plan: &plan::Access, route: usize, ledger: &Ledger) -> Option<Box<Self>> {
+    pub(crate) fn new(
+        plan: &plan::Access,
+        route: usize,
+        ledger: &AccessState,
+    ) -> Option<Box<Self>> {
         if *plan == plan::Access::default() {
             return None;
         }
@@ -155,7 +159,7 @@ impl Access {
 }
 
 impl Limit {
-    fn new(plan: &plan::RateLimit, route: usize, ledger: &Ledger) -> Self {
+    fn new(plan: &plan::RateLimit, route: usize, ledger: &AccessState) -> Self {
         let rates = ledger.rates.as_ref().zip(plan.requests.as_ref());
         let concurrency = ledger.concurrency.as_ref().zip(plan.concurrent);
         Self {
@@ -269,7 +273,8 @@ mod tests {
                 ..plan::Access::default()
             };
             let everything = Plan::one_liner(plan::OneLiner::Synthetic, Vec::new());
-            let ledger = Ledger::new(&everything, Vec::new(), None).expect("no thread is needed");
+            let ledger =
+                AccessState::new(&everything, Vec::new(), None).expect("no thread is needed");
             Access::new(&plan, 0, &ledger).expect("it has rules")
         };
         let home = ("10.0.0.0", 8);
@@ -319,7 +324,7 @@ mod tests {
         "path = \"/b/\"\nrate_limit = { key = \"route\", requests = \"1/h\", burst = 0 }";
 
     /// For each route, whether it admits one more request.
-    fn let_in(plan: &Plan, ledger: &Ledger) -> Vec<bool> {
+    fn let_in(plan: &Plan, ledger: &AccessState) -> Vec<bool> {
         let route = |(index, route): (usize, &plan::Route)| {
             let access = Access::new(&route.access, index, ledger).expect("it has rules");
             let limit = access.limit.expect("of requests");
@@ -333,8 +338,8 @@ mod tests {
 
     #[test]
     fn used_up_rate_survives_reload() {
-        let ledger = |plan: &Plan, before: Option<&Ledger>| {
-            Ledger::new(plan, Vec::new(), before).expect("no thread is needed")
+        let ledger = |plan: &Plan, before: Option<&AccessState>| {
+            AccessState::new(plan, Vec::new(), before).expect("no thread is needed")
         };
         let first = plan(&[A, B, A]);
         let before = ledger(&first, None);
@@ -355,9 +360,10 @@ mod tests {
     #[test]
     fn old_and_new_configuration_share_concurrency_limit() {
         let limited = plan(&["rate_limit = { key = \"route\", concurrent = 1 }"]);
-        let before = Ledger::new(&limited, Vec::new(), None).expect("no thread is needed");
-        let after = Ledger::new(&limited, Vec::new(), Some(&before)).expect("no thread is needed");
-        let enter = |ledger: &Ledger| {
+        let before = AccessState::new(&limited, Vec::new(), None).expect("no thread is needed");
+        let after =
+            AccessState::new(&limited, Vec::new(), Some(&before)).expect("no thread is needed");
+        let enter = |ledger: &AccessState| {
             let access = Access::new(&limited.routes[0].access, 0, ledger).expect("it has rules");
             let limit = access.limit.expect("of requests");
             let (table, most) = limit.concurrent.expect("at a time");

@@ -26,7 +26,7 @@ use crate::exchange::rendered::Rendered;
 use crate::rules::response_edits::AppliedEdits;
 use crate::worker::Worker;
 use fields::{Fields, HeadInputs};
-pub(crate) use outcome::{Interim, Passage, Persistence, TooLarge};
+pub(crate) use outcome::{BodyPassthrough, Interim, Persistence, TooLarge};
 
 /// Writer of the response to one request. Writing fails only if the core is out of buffers.
 pub(crate) struct Reply<'a> {

@@ -122,7 +122,7 @@ impl<'a> RequestContext<'a> {
     }
 
     /// Options of the request's route.
-    pub(crate) fn treatment(&self) -> Option<&'a RouteOptions> {
+    pub(crate) fn matched_route_options(&self) -> Option<&'a RouteOptions> {
         self.exchange.route_options()
     }
 }
@@ -141,7 +141,8 @@ impl RequestFacts for RequestContext<'_> {
     }
 
     fn prefix(&self) -> &str {
-        self.treatment().map_or("", |treatment| &treatment.prefix)
+        self.matched_route_options()
+            .map_or("", |treatment| &treatment.prefix)
     }
 
     fn group_name(&self) -> &str {

@@ -24,7 +24,7 @@ pub(crate) struct Download<'a> {
 
 /// State of the connection to the server after a complete response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Done {
+pub(crate) enum ConnectionReuse {
     /// It may carry another request.
     Reusable,
     /// It must be closed.
@@ -34,16 +34,16 @@ pub(crate) enum Done {
 }
 
 /// State of the received bytes.
-enum Begun {
+enum DownloadState {
     Nothing,
     /// A 1xx response, which has been written for the client.
     Interim,
-    Response(Relay, Done),
+    Response(Relay, ConnectionReuse),
 }
 
 impl<'a> Download<'a> {
     /// Sends the whole request, already queued, and relays the response.
-    pub(crate) async fn send_and_run(&mut self) -> Result<Done, Failure> {
+    pub(crate) async fn send_and_run(&mut self) -> Result<ConnectionReuse, Failure> {
         let wait = self.attempt.timeouts().upstream_first_byte;
         let deadline = self
             .attempt
@@ -58,9 +58,9 @@ impl<'a> Download<'a> {
     }
 
     /// Relays the response up to its last byte, which may not be sent yet.
-    pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
+    pub(crate) async fn run(&mut self) -> Result<ConnectionReuse, Failure> {
         let (mut relay, done) = self.head().await?;
-        if done == Done::Tunnel {
+        if done == ConnectionReuse::Tunnel {
             // A tunnel's bytes have no framing and are relayed elsewhere.
             return Ok(done);
         }
@@ -131,12 +131,12 @@ impl<'a> Download<'a> {
         received.map_err(Failure::Client)
     }
 
-    async fn head(&mut self) -> Result<(Relay, Done), Failure> {
+    async fn head(&mut self) -> Result<(Relay, ConnectionReuse), Failure> {
         let mut interim_responses = 0;
         loop {
             match self.begin()? {
-                Begun::Response(relay, done) => return Ok((relay, done)),
-                Begun::Interim => {
+                DownloadState::Response(relay, done) => return Ok((relay, done)),
+                DownloadState::Interim => {
                     interim_responses += 1;
                     if interim_responses > INTERIM_RESPONSES_MAX {
                         return Err(Failure::BadResponse(
@@ -146,7 +146,7 @@ impl<'a> Download<'a> {
                     self.flush().await.map_err(Failure::Client)?;
                     continue;
                 }
-                Begun::Nothing => {}
+                DownloadState::Nothing => {}
             }
             let nothing_yet = self.server_input.is_empty();
             match self.receive().await? {
@@ -162,15 +162,15 @@ impl<'a> Download<'a> {
     }
 
     /// Parses a head at the start of the input and writes it for the client.
-    fn begin(&mut self) -> Result<Begun, Failure> {
+    fn begin(&mut self) -> Result<DownloadState, Failure> {
         if self.server_input.is_empty() {
-            return Ok(Begun::Nothing);
+            return Ok(DownloadState::Nothing);
         }
         let mut slots = HeaderSlots::new();
         let (bytes, method) = (self.server_input.bytes(), self.attempt.forward.method());
         let head = match response::parse(bytes, &mut slots, method, &self.attempt.worker.limits) {
             Parsed::Complete(head) => head,
-            Parsed::Partial => return Ok(Begun::Nothing),
+            Parsed::Partial => return Ok(DownloadState::Nothing),
             Parsed::Refused(refusal) => return Err(Failure::BadResponse(refusal.into())),
         };
         let is_tunnel = head.status == 101;
@@ -182,17 +182,17 @@ impl<'a> Download<'a> {
         if head.status < 200 && !is_tunnel {
             attempt.pass_interim(&head, &mut self.reply)?;
             self.server_input.consume(consumed);
-            return Ok(Begun::Interim);
+            return Ok(DownloadState::Interim);
         }
         attempt.admit(head.status)?;
         let (relay, server_lives) = attempt.pass_head(&head, &mut self.reply)?;
         let done = match is_tunnel {
-            true => Done::Tunnel,
-            false if server_lives => Done::Reusable,
-            false => Done::Spent,
+            true => ConnectionReuse::Tunnel,
+            false if server_lives => ConnectionReuse::Reusable,
+            false => ConnectionReuse::Spent,
         };
         self.server_input.consume(consumed);
-        Ok(Begun::Response(relay, done))
+        Ok(DownloadState::Response(relay, done))
     }
 
     /// Sends the output to the client. Errors come from the client's connection.

@@ -29,7 +29,7 @@ use self::request::{Forward, origin, queue_request};
 use self::retry::record_retry;
 use self::start_attempt::start_attempt;
 use self::stream::exchange_on_streams;
-use super::download::{Done, Download};
+use super::download::{ConnectionReuse, Download};
 use super::failure::Failure;
 use super::group::{Group, Reservation, Server};
 use super::lease::{Exclusive, Lease, Queued};
@@ -169,14 +169,14 @@ async fn try_on(
         let mut link = Exclusive::new(transport);
         forward.record_sent(&client.worker.core);
         match attempt(forward, client, &mut link, queued, to, progress).await {
-            Ok(Done::Tunnel) => {
+            Ok(ConnectionReuse::Tunnel) => {
                 return Ok(Some(ServerEnd::Connection(link.transport, link.input)));
             }
-            Ok(Done::Reusable) if forward.leaves_reusable(group) => {
+            Ok(ConnectionReuse::Reusable) if forward.leaves_reusable(group) => {
                 link.return_to_pool(server, client.worker.core.now());
                 return Ok(None);
             }
-            Ok(Done::Reusable | Done::Spent) => return Ok(None),
+            Ok(ConnectionReuse::Reusable | ConnectionReuse::Spent) => return Ok(None),
             Err(failure) if is_reused && forward.is_repeatable_after_reuse(&failure, progress) => {
                 record_retry(&failure, server, client);
             }
@@ -216,7 +216,7 @@ async fn attempt(
     queued: Queued,
     to: (&Rc<Group>, u32),
     progress: &Progress,
-) -> Result<Done, Failure> {
+) -> Result<ConnectionReuse, Failure> {
     let body_bytes = match queued {
         Queued::Whole { body_bytes } => body_bytes,
         Queued::Head => {
@@ -261,7 +261,7 @@ async fn exchange_streaming(
     link: &mut Exclusive,
     to: (&Rc<Group>, u32),
     progress: &Progress,
-) -> Result<Done, Failure> {
+) -> Result<ConnectionReuse, Failure> {
     client.discard_body(UNREAD_REST_MAX);
     let (attempt, body, reply) = start_attempt(forward, client, to, progress);
     if !forward.expects_continue {

@@ -7,7 +7,7 @@ use onrush_http::{Framing, Limits};
 use super::failure::Failure;
 use crate::exchange::encoding::Encoding;
 use crate::exchange::forward_body::{self, TrailerFilter};
-use crate::exchange::reply::{Passage, Reply};
+use crate::exchange::reply::{BodyPassthrough, Reply};
 use crate::worker::compress::Then;
 use crate::worker::connection_fields::ConnectionFields;
 
@@ -42,12 +42,12 @@ pub(crate) enum Trailers {
 }
 
 impl Relay {
-    pub(crate) fn new(framing: Framing, passage: Passage) -> Self {
+    pub(crate) fn new(framing: Framing, passage: BodyPassthrough) -> Self {
         Self::with(
             framing,
             match passage {
-                Passage::AsFramed => Mode::Verbatim,
-                Passage::Payload => Mode::Payload,
+                BodyPassthrough::AsFramed => Mode::Verbatim,
+                BodyPassthrough::Payload => Mode::Payload,
             },
         )
     }

@@ -13,7 +13,7 @@
 //! an end that has not received the last byte of the other is reset. An end on an HTTP/2 stream is a `StreamEnd`; its
 //! window is updated after the other end has taken the bytes.
 
-mod hearer;
+mod end_guard;
 mod idle_times;
 mod silence;
 mod stream;
@@ -32,7 +32,7 @@ use super::multiplexed::TunnelStream;
 use crate::exchange::Exchange;
 use crate::exchange::downstream::http1::Http1;
 use crate::exchange::downstream::http2::Stream;
-use hearer::End;
+use end_guard::End;
 use idle_times::IdleTimes;
 
 /// A tunnel to be run: its 101 response is written for the client and may not have been sent.

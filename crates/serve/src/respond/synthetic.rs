@@ -14,7 +14,7 @@ use onrush_http::{Framing, Method, Refusal};
 use crate::exchange::downstream::Downstream;
 use crate::exchange::refuse::refuse;
 use crate::exchange::reply::fields::BodyLength;
-use crate::exchange::reply::{Passage, Persistence, Reply};
+use crate::exchange::reply::{BodyPassthrough, Persistence, Reply};
 use crate::limits::SYNTHETIC_BYTES_PER_TURN;
 use crate::rules::error_page::ErrorFormat;
 use crate::worker::Worker;
@@ -61,7 +61,7 @@ pub(crate) fn respond(
         return Ok(Some(Box::new(Synthetic { query, request })));
     }
     write_head(&query, &request, Duration::ZERO, reply)?;
-    let body = Body::of(&query, &request, Passage::Payload);
+    let body = Body::of(&query, &request, BodyPassthrough::Payload);
     if let Some(part) = body.part(0, body.length) {
         put_or_part(part, reply)?;
     }
@@ -98,23 +98,23 @@ struct Body {
     pattern: &'static [u8],
     length: u64,
     /// How it is framed.
-    passage: Passage,
+    passage: BodyPassthrough,
 }
 
 impl Body {
     /// `passage` applies to chunked bodies.
-    fn of(query: &Query, request: &Request, passage: Passage) -> Body {
+    fn of(query: &Query, request: &Request, passage: BodyPassthrough) -> Body {
         let pattern = match query.random {
             true => &pattern::RANDOM[..],
             false => &pattern::LINES[..],
         };
         let (pattern, length, passage) = if !query.has_body() || request.method == Method::Head {
-            (&b""[..], 0, Passage::Payload)
-        } else if request.gets_chunks(query) && passage == Passage::AsFramed {
+            (&b""[..], 0, BodyPassthrough::Payload)
+        } else if request.gets_chunks(query) && passage == BodyPassthrough::AsFramed {
             let length = query.size * pattern::CHUNK as u64;
             (&pattern::CHUNKS[..], length, passage)
         } else {
-            (pattern, query.size, Passage::Payload)
+            (pattern, query.size, BodyPassthrough::Payload)
         };
         Body {
             pattern,
@@ -274,8 +274,8 @@ async fn send_body(query: &Query, body: &Body, client: &mut Downstream<'_>) -> R
         at += part.len() as u64;
         this_turn += part.len().max(PART_COST);
         match body.passage {
-            Passage::Payload => reply.part(Part::Static(part))?,
-            Passage::AsFramed => {
+            BodyPassthrough::Payload => reply.part(Part::Static(part))?,
+            BodyPassthrough::AsFramed => {
                 let (output, stream) = reply.as_framed();
                 output.part(stream, Part::Static(part));
             }

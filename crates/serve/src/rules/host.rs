@@ -50,7 +50,7 @@ impl HostRule {
     /// Whether the result is a valid host. Variables may be empty, and a field of the client may have any value; a
     /// server that routes by Host must not get an invalid one (RFC 9110 7.2).
     #[inline]
-    pub(crate) fn is_host(&self, facts: &VariableValues<'_>) -> bool {
+    pub(crate) fn yields_valid_host(&self, facts: &VariableValues<'_>) -> bool {
         match self {
             HostRule::Client | HostRule::Server => true,
             // Checked with the configuration.

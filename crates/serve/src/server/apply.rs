@@ -146,7 +146,7 @@ impl Server {
             found,
             arrival,
         } = checked;
-        if let Some(what) = fixed(&self.resources.plan, &plan) {
+        if let Some(what) = first_restart_only_change(&self.resources.plan, &plan) {
             return Err(ApplyError::Fixed(what));
         }
         let shares = shares(self.resources.shares.limit, &plan, self.cpus.len())
@@ -175,7 +175,7 @@ impl Server {
         streams(&left).for_each(|claim| claim.withdraw());
         let added = beside(&holds, &self.holds);
         self.tell(|| Step::TakeOver)?;
-        self.crowd.share_anew(shares);
+        self.connection_budget.share_anew(shares);
         self.holds = holds;
         self.distribution = accepting;
         self._watch = resources.encryption.watch();
@@ -276,7 +276,7 @@ fn addresses(holds: &[ListenerClaims]) -> Vec<Address> {
 }
 
 /// The first difference between two plans that cannot be applied.
-fn fixed(before: &Plan, plan: &Plan) -> Option<&'static str> {
+fn first_restart_only_change(before: &Plan, plan: &Plan) -> Option<&'static str> {
     [
         (before.threads != plan.threads, "threads"),
         (before.cpus != plan.cpus, "cpus"),

@@ -197,7 +197,7 @@ impl Prepared {
             choice: self.choice,
             cpus: setup.cpus,
             distribution: self.accepting,
-            crowd,
+            connection_budget: crowd,
             _resolver: resolver,
         };
         Ok((server.once_ready(&readiness)?, self.taken))

@@ -86,7 +86,7 @@ pub(crate) fn choose(
     let own = own_cpus(cpus);
     let chosen = match (wish, own) {
         (Accept::Hash, _) => Distribution::asked(DistributionMethod::Hash),
-        (Accept::Cpu, Err(why)) => return Err(format!("{why}; {}", hint(cpus))),
+        (Accept::Cpu, Err(why)) => return Err(format!("{why}; {}", cpu_pinning_advice(cpus))),
         (Accept::Cpu, Ok(_)) => Distribution::asked(DistributionMethod::Cpu),
         (Accept::Auto, Err(why)) => Distribution::by_hash(&why),
         (Accept::Auto, Ok(own)) => match (before, why_not(&own, listen, arrival)) {
@@ -118,7 +118,7 @@ fn own_cpus(cpus: &[Option<usize>]) -> Result<Vec<usize>, String> {
 }
 
 /// Advice if not every core has its own CPU.
-fn hint(cpus: &[Option<usize>]) -> String {
+fn cpu_pinning_advice(cpus: &[Option<usize>]) -> String {
     let cores = cpus.len();
     let what = match cpus.iter().all(Option::is_some) {
         true => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use onrush_config::Plan;
 
-use crate::exchange::access::access_state::Ledger;
+use crate::exchange::access::access_state::AccessState;
 use crate::observe::access_log::AccessLog;
 use crate::observe::route_name::route_names;
 use crate::observe::trace::Tracing;
@@ -31,7 +31,7 @@ pub(crate) struct Resources {
     pub(crate) all_endpoints: Vec<Arc<Endpoints>>,
     /// Index of each group in the previous configuration, if it has one with the same name.
     pub(crate) groups_before: Vec<Option<usize>>,
-    pub(crate) ledger: Ledger,
+    pub(crate) ledger: AccessState,
     pub(crate) client_counts: ConnectionCounts,
     pub(crate) encryption: Arc<Encryption>,
     pub(crate) access_log: Option<Arc<AccessLog>>,
@@ -67,7 +67,7 @@ impl Resources {
             route_index: Arc::new(RouteIndex::new(plan.routes.iter().map(|route| &route.when))),
             all_endpoints: all_endpoints.collect(),
             groups_before,
-            ledger: Ledger::new(&plan, found.users, before.map(|before| &before.ledger))?,
+            ledger: AccessState::new(&plan, found.users, before.map(|before| &before.ledger))?,
             encryption: Arc::new(encryption),
             page_files: found.page_files,
             client_counts: ConnectionCounts::new(&plan, before.map(|before| &before.client_counts)),

@@ -5,7 +5,7 @@ use onrush_engine::{Error, Root};
 use onrush_http::header_is;
 
 use crate::exchange::access::Access;
-use crate::exchange::access::access_state::Ledger;
+use crate::exchange::access::access_state::AccessState;
 use crate::exchange::settings::RouteOptions;
 use crate::proxy::split::Split;
 use crate::respond::file::{Files, SingleFile};
@@ -35,7 +35,7 @@ impl RouteHandler {
         index: usize,
         route: &plan::Route,
         treatment: &RouteOptions,
-        ledger: &Ledger,
+        ledger: &AccessState,
     ) -> Result<Self, (String, Error)> {
         Ok(Self {
             access: Access::new(&route.access, index, ledger),

@@ -5,7 +5,7 @@ use onrush_engine::{Buffer, Core, Error};
 use super::Session;
 use crate::error::alert::Alert;
 use crate::info::Side;
-use crate::limits::{KEY_UPDATES_MAX, MESSAGE_BYTES_MAX, RENEGOTIATIONS_MAX};
+use crate::limits::{KEY_UPDATES_MAX, POST_HANDSHAKE_BYTES_MAX, RENEGOTIATIONS_MAX};
 use crate::record::Content;
 
 /// Messages after the handshake (RFC 8446 4).
@@ -81,9 +81,9 @@ impl Session {
     fn expect(&self, kind: u8, bytes: usize) -> Result<(), Alert> {
         let bytes_expected = match (&self.secrets, self.side, kind) {
             (Some(_), _, KEY_UPDATE) => 1..=1,
-            (Some(_), Side::Client, NEW_SESSION_TICKET) => 0..=MESSAGE_BYTES_MAX,
+            (Some(_), Side::Client, NEW_SESSION_TICKET) => 0..=POST_HANDSHAKE_BYTES_MAX,
             (None, Side::Client, HELLO_REQUEST) => 0..=0,
-            (None, Side::Server, CLIENT_HELLO) => 0..=MESSAGE_BYTES_MAX,
+            (None, Side::Server, CLIENT_HELLO) => 0..=POST_HANDSHAKE_BYTES_MAX,
             _ => return Err(Alert::UNEXPECTED_MESSAGE),
         };
         if !bytes_expected.contains(&bytes) {

@@ -41,7 +41,7 @@ pub struct Journal {
     file: File,
     lines: Vec<Line>,
     /// Interfaces of the names in `lines`.
-    bearers: NameMap,
+    interface_identities: NameMap,
     /// Set if the first line is missing.
     missing_first_line: Option<UnreadableLine>,
     /// Whether the last line is truncated, so that the next one starts with a newline.
@@ -140,7 +140,7 @@ impl Journal {
             path: path.to_owned(),
             file,
             lines: Vec::new(),
-            bearers: NameMap::default(),
+            interface_identities: NameMap::default(),
             missing_first_line: None,
             is_cut: false,
             made: None,
@@ -182,7 +182,8 @@ impl Journal {
                 })
             });
             if let Line::Bearer { name, identity } = &line {
-                self.bearers.record_name(name, identity, &mut self.lines);
+                self.interface_identities
+                    .record_name(name, identity, &mut self.lines);
             }
             self.lines.push(line);
         }
@@ -235,7 +236,7 @@ impl Journal {
 
     /// Uses the names of interfaces in these facts from now on, also for earlier changes.
     pub fn follow(&mut self, facts: &Facts) {
-        self.bearers.follow(facts, &mut self.lines);
+        self.interface_identities.follow(facts, &mut self.lines);
     }
 
     /// Unreadable lines.
@@ -255,16 +256,17 @@ impl Journal {
     fn record_interface(&mut self, target: &Target) -> Result<(), Error> {
         let stranger = target
             .interface()
-            .and_then(|name| self.bearers.unrecorded(name));
+            .and_then(|name| self.interface_identities.unrecorded(name));
         let Some((name, identity)) = stranger else {
             return Ok(());
         };
-        self.bearers.record_name(&name, &identity, &mut self.lines);
+        self.interface_identities
+            .record_name(&name, &identity, &mut self.lines);
         self.append(Line::Bearer { name, identity })
     }
 
     /// Begins a run and records its request.
-    pub fn wish(&mut self, request: &Request) -> Result<(), Error> {
+    pub fn record_request(&mut self, request: &Request) -> Result<(), Error> {
         self.append(Line::Wish {
             request: request.clone(),
             run: Run(u64::from(std::process::id()) << 32 | self.lines.len() as u64),

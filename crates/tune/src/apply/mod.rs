@@ -101,7 +101,7 @@ fn make(
     journal: &mut Journal,
     applied: &mut Vec<Applied>,
 ) -> Result<(), Error> {
-    journal.wish(request)?;
+    journal.record_request(request)?;
     let facts = machine.facts()?;
     journal.follow(&facts);
     let mut plan = advise::plan(&facts, request)?;
@@ -134,7 +134,7 @@ pub fn apply_actions(
     plan: &Plan,
     journal: &mut Journal,
 ) -> Result<Vec<Applied>, Error> {
-    journal.wish(&plan.request)?;
+    journal.record_request(&plan.request)?;
     journal.follow(&machine.facts()?);
     let mut applied = Vec::new();
     for action in &plan.actions {

@@ -27,7 +27,7 @@ impl Case<'_> {
                 .or_else(|| self.held_back(name, then, link))
         });
         let (confidence, evidence) = found.min_by_key(|(confidence, _)| *confidence)?;
-        let (confidence, evidence) = match self.stays_here() {
+        let (confidence, evidence) = match self.local_only_reason() {
             Some(words) => (Confidence::Low, format!("{evidence}; {words}")),
             None => (confidence, evidence),
         };
@@ -40,7 +40,7 @@ impl Case<'_> {
     }
 
     /// The reason why links do not matter to a process that has only local connections.
-    fn stays_here(&self) -> Option<String> {
+    fn local_only_reason(&self) -> Option<String> {
         let process = self.after.process.as_ref()?;
         let sample = self.after.samples.last()?;
         let connections = sample.connections.as_ref()?;

@@ -171,7 +171,7 @@ fn the_load_of_cpus_names_the_limiter() {
 }
 
 #[test]
-fn what_the_kernel_counted_names_the_limiter() {
+fn kernel_counters_determine_limiter() {
     use Limiter::{AcceptQueue, Allowance, Backlog, Loss, Memory, Quota, Ring};
     let network = |name: &str, count: u64| Counts {
         network: [(name.to_owned(), count)].into(),

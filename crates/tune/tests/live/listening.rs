@@ -46,7 +46,7 @@ fn of_port(counts: &Counts, port: u16) -> Vec<&Listening> {
 }
 
 #[test]
-fn a_socket_that_never_accepts_is_named_with_what_it_dropped() {
+fn full_accept_queue_is_reported_with_drops() {
     let tree = live();
     let own = Some(process::id());
     let facts = facts::read(&tree, None).expect("facts");

@@ -212,7 +212,7 @@ fn idle_ports_get_no_cores() {
 }
 
 #[test]
-fn an_idle_twin_gets_a_sixteenth_for_the_moment_when_the_other_fails() {
+fn idle_standby_interface_gets_one_sixteenth_of_cores() {
     let mut facts = machine(1, 64, 1, 1);
     facts.counts.uptime = 100.0;
     let packets = BTreeMap::from([("rx_packets".to_owned(), 10_000_000)]);

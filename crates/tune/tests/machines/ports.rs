@@ -144,7 +144,7 @@ fn channels_are_moved_by_their_cpu() {
 }
 
 #[test]
-fn interrupts_of_all_cpus_that_stay_are_shared_by_all() {
+fn immovable_interrupts_on_all_cpus_make_all_cpus_shared() {
     let machine = Machine::new(1, 16, 1)
         .with("eth0", Kind::Dpaa2, 0, 8, 3)
         .with("eth1", Kind::Ena, 0, 2, 3);

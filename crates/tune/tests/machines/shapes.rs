@@ -292,7 +292,7 @@ proptest! {
 
     #[test]
     #[ignore = "slow: make test-all"]
-    fn queues_that_a_plan_asks_for_are_those_that_the_next_one_keeps(
+    fn replanning_keeps_queue_counts(
         (machine, most) in (machines(), prop::collection::vec(1usize..40, 4))
     ) {
         counted(&machine, &most, None);

@@ -589,7 +589,7 @@ fn clients_of_unix_sockets_are_denied() {
 }
 
 #[test]
-fn an_encoded_parameter_closes_a_rule() {
+fn condition_on_encoded_argument_denies_all() {
     for condition in ["~ %3C", "~* \"%2e%2e\"", "= a%20b"] {
         check_closed("", &format!("if ($arg_x {condition}) {{ return 403; }}"));
     }

@@ -3,7 +3,7 @@
 //! discarded, because the tables of both sides must stay equal (RFC 9113 4.3).
 
 use super::event::{EventKind, Progress};
-use super::parse_state::{Block, Follows, Fragment, ParseState};
+use super::parse_state::{Block, Fragment, FramesAllowedNext, ParseState};
 use super::{Connection, STREAM_CLOSED};
 use crate::http2::code::{Code, ConnectionError, StreamError};
 use crate::http2::flood_guard::Flood;
@@ -45,18 +45,18 @@ impl Connection {
             left: head.length - before - padding,
             padding,
             follows: match head.flags.has(Flags::END_HEADERS) {
-                true => Follows::Frame,
-                false => Follows::Block,
+                true => FramesAllowedNext::Frame,
+                false => FramesAllowedNext::Block,
             },
         };
         let whole = HEAD_BYTES + head.length as usize;
-        if rest.follows == Follows::Frame && input.len() >= whole {
+        if rest.follows == FramesAllowedNext::Frame && input.len() >= whole {
             let (start, length) = (before as usize, rest.left as usize);
             self.expect = ParseState::Frame;
             let found = self.block(block, &payload[start..start + length], out)?;
             return Ok(Progress::of(whole, found));
         }
-        if rest.follows == Follows::Frame && whole <= FRAME_WHOLE_BYTES_MAX {
+        if rest.follows == FramesAllowedNext::Frame && whole <= FRAME_WHOLE_BYTES_MAX {
             return Ok(Progress::need(whole));
         }
         self.block = block;
@@ -86,8 +86,8 @@ impl Connection {
             left: head.length,
             padding: 0,
             follows: match head.flags.has(Flags::END_HEADERS) {
-                true => Follows::Frame,
-                false => Follows::Block,
+                true => FramesAllowedNext::Frame,
+                false => FramesAllowedNext::Block,
             },
         };
         self.fragment(input, HEAD_BYTES, rest, out)
@@ -117,7 +117,7 @@ impl Connection {
             self.expect = ParseState::Fragment(rest);
             return Ok(Progress::of(done, EventKind::Nothing));
         }
-        if rest.follows == Follows::Block {
+        if rest.follows == FramesAllowedNext::Block {
             self.expect = ParseState::Continuation;
             return Ok(Progress::of(done, EventKind::Nothing));
         }

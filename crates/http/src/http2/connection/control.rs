@@ -9,7 +9,7 @@ use crate::http2::frame::{
     self, Flags, HEAD_BYTES, Head, Kind, NUMBER_MAX, read_go_away, read_ping, read_priority,
     read_priority_update, read_reset, read_window_update,
 };
-use crate::http2::limits::{PRIORITIES_AHEAD_MAX, PRIORITY_BYTES_MAX, SETTINGS_PER_FRAME_MAX};
+use crate::http2::limits::{EARLY_PRIORITIES_MAX, PRIORITY_BYTES_MAX, SETTINGS_PER_FRAME_MAX};
 use crate::http2::priority::Priority;
 use crate::http2::settings::{Role, WINDOW_DEFAULT};
 use crate::http2::stream::Outgoing;
@@ -232,13 +232,13 @@ impl Connection {
         if let Some(stream) = self.streams.find(id) {
             self.streams.prioritize(stream, priority);
         } else if self.is_idle(id) {
-            self.prioritize_ahead(id, priority);
+            self.store_early_priority(id, priority);
         }
         Ok(EventKind::Nothing)
     }
 
     /// Stores the priority of a stream that is not open yet, and replaces an earlier one.
-    fn prioritize_ahead(&mut self, id: u32, priority: Priority) {
+    fn store_early_priority(&mut self, id: u32, priority: Priority) {
         if let Some(said) = self
             .early_priorities
             .iter_mut()
@@ -248,7 +248,7 @@ impl Connection {
             return;
         }
         self.early_priorities[usize::from(self.ahead_next)] = (id, priority);
-        self.ahead_next = (self.ahead_next + 1) % PRIORITIES_AHEAD_MAX as u8;
+        self.ahead_next = (self.ahead_next + 1) % EARLY_PRIORITIES_MAX as u8;
     }
 }
 

@@ -36,11 +36,11 @@ pub(crate) struct Data {
 pub(crate) struct Fragment {
     pub(crate) left: u32,
     pub(crate) padding: u32,
-    pub(crate) follows: Follows,
+    pub(crate) follows: FramesAllowedNext,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Follows {
+pub(crate) enum FramesAllowedNext {
     Block,
     /// Any frame: END_HEADERS is set.
     Frame,

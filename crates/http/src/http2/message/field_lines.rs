@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_become_fields_and_fields_lines() {
+    fn field_lines_round_trip() {
         let fields = [("a", &b"1"[..]), ("b", b""), ("c", b"x: y")];
         let lines = lines_of_fields(fields.into_iter());
         assert_eq!(lines, b"a: 1\r\nb: \r\nc: x: y\r\n");

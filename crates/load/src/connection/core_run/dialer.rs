@@ -9,7 +9,7 @@ use onrush_engine::{Address, Core, Datagram, Instant, Stream};
 use onrush_tls::{Connector, Transport};
 
 use crate::limits::{CONNECT_AHEAD, CONNECT_TIMEOUT};
-use crate::pace::gate::Signal;
+use crate::pace::start_barrier::Signal;
 use crate::pace::wall_clock::WallTime;
 use crate::plan::reach::ConnectionSource;
 use crate::plan::{Connecting, Plan};

@@ -277,7 +277,7 @@ impl Shared {
 
     /// Handles a GOAWAY with `code` on a connection without any response: limits how often and how long the waiting
     /// lanes wait.
-    fn wait_in_vain(&mut self, core_run: &CoreRun, code: Code) {
+    fn limit_goaway_retries(&mut self, core_run: &CoreRun, code: Code) {
         let now = core_run.core.now_exact();
         let Shared {
             waiting,
@@ -325,7 +325,7 @@ impl Shared {
         }
         self.may_open = 0;
         if let (Some(code), GoAwayScope::Everybody) = (session.goaway_code(), session.passed()) {
-            self.wait_in_vain(core_run, code);
+            self.limit_goaway_retries(core_run, code);
         }
         if let (false, Err(NoResponse::Failed(error))) = (is_in_vain, end)
             && Failure::of_exchange(error) == Failure::Timeout

@@ -18,7 +18,7 @@ use super::{SEEDS, seeds};
 use crate::merge::merge;
 use crate::merge::part::Part;
 use crate::pace::Pace;
-use crate::pace::gate::StartBarrier;
+use crate::pace::start_barrier::StartBarrier;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
 use crate::protocol::failure::Failure;

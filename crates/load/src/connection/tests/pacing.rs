@@ -11,7 +11,7 @@ use onrush_engine::{Address, Claim, Core, Listener, Simulation};
 
 use super::{OK, SEEDS, Script, Then, listen, play, play_simulated, reply, seeds};
 use crate::pace::Pace;
-use crate::pace::gate::StartBarrier;
+use crate::pace::start_barrier::StartBarrier;
 use crate::plan::tests::options;
 use crate::plan::{Options, Plan};
 use crate::run::part::run_core;

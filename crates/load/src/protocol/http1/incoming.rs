@@ -106,7 +106,7 @@ impl<'c> Incoming<'c> {
 
     /// Returns how many of the body's remaining bytes may be skipped without being read.
     #[inline]
-    pub(crate) fn unseen(&self) -> u64 {
+    pub(crate) fn skippable_bytes(&self) -> u64 {
         match &self.state {
             State::ExpectBody(body) if body.search.is_none() => {
                 body.reader.remaining().unwrap_or(0)
@@ -115,7 +115,7 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    pub(crate) fn pass_unseen(&mut self, count: u64) {
+    pub(crate) fn skip_bytes(&mut self, count: u64) {
         let State::ExpectBody(body) = &mut self.state else {
             unreachable!("the head was parsed");
         };

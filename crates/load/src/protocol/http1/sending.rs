@@ -22,11 +22,11 @@ pub(super) enum Sending {
         last: Rc<[u8]>,
     },
     /// Each request is rendered when it is sent.
-    Rendered(Each),
+    Rendered(RenderBuffers),
 }
 
 /// Buffers for rendering requests.
-pub(super) struct Each {
+pub(super) struct RenderBuffers {
     text: RefCell<Vec<u8>>,
     bodies: Bodies,
 }
@@ -46,7 +46,7 @@ impl Bodies {
 impl Sending {
     pub(super) fn new(mix: &Mix, batch: u64) -> Sending {
         if !mix.is_constant() {
-            return Sending::Rendered(Each {
+            return Sending::Rendered(RenderBuffers {
                 text: RefCell::default(),
                 bodies: Bodies::default(),
             });
@@ -102,7 +102,7 @@ impl Sending {
     }
 }
 
-impl Each {
+impl RenderBuffers {
     fn queue(
         &self,
         mix: &Mix,

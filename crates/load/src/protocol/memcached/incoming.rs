@@ -312,7 +312,7 @@ impl<'c> Incoming<'c> {
 
     /// Returns how many of the value's remaining bytes may be skipped without being read.
     #[inline]
-    pub(crate) fn unseen(&self) -> u64 {
+    pub(crate) fn skippable_bytes(&self) -> u64 {
         match &self.state {
             State::ExpectValue(value) if !value.needs_verification(self.reading) => value.left,
             State::ExpectLine
@@ -322,7 +322,7 @@ impl<'c> Incoming<'c> {
         }
     }
 
-    pub(crate) fn pass_unseen(&mut self, count: u64) {
+    pub(crate) fn skip_bytes(&mut self, count: u64) {
         let State::ExpectValue(value) = &mut self.state else {
             unreachable!("the line was parsed");
         };

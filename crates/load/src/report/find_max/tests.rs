@@ -260,7 +260,7 @@ fn search_of(start: u64, held: impl Fn(u64) -> TrialOutcome) -> (SearchResult, V
 }
 
 #[test]
-fn undecided_trials_are_no_pass_and_listed() {
+fn undecided_trials_fail_and_are_listed() {
     let (answer, trials) = search_of(1_000, |rate| match rate {
         ..=5_000 => TrialOutcome::Yes,
         _ => TrialOutcome::Undecided,

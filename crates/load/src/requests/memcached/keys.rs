@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn one_key_is_always_drawn() {
+    fn only_key_is_always_drawn() {
         for text in ["uniform", "zipf:1", "sequential", "hot:1"] {
             assert_eq!(drawn(text, 1), [DRAWS], "{text}");
         }

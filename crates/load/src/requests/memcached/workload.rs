@@ -18,9 +18,9 @@ use crate::requests::request::RequestKind;
 use gets::GetTemplate;
 
 /// Constants that separate the random sequences of one seed.
-const OF_COMMANDS: u64 = 0x636f_6d6d_616e_6473;
-const OF_KEY_SIZES: u64 = 0x6b65_7973_697a_6573;
-const OF_VALUE_SIZES: u64 = 0x7661_6c75_6573_697a;
+const COMMAND_STREAM: u64 = 0x636f_6d6d_616e_6473;
+const KEY_SIZE_STREAM: u64 = 0x6b65_7973_697a_6573;
+const VALUE_SIZE_STREAM: u64 = 0x7661_6c75_6573_697a;
 
 #[derive(Debug)]
 pub(crate) struct Workload {
@@ -176,7 +176,7 @@ impl Workload {
         match self.commands.len() {
             1 => 0,
             kinds => {
-                let bits = Random::stream(self.seed ^ OF_COMMANDS, number).bits();
+                let bits = Random::stream(self.seed ^ COMMAND_STREAM, number).bits();
                 let point = scaled(bits, self.weights[kinds - 1]);
                 self.weights.partition_point(|end| *end <= point)
             }
@@ -232,7 +232,7 @@ impl Workload {
     }
 
     fn key_bytes(&self, number: u64) -> usize {
-        let bytes = self.key_sizes.of(self.seed ^ OF_KEY_SIZES, number);
+        let bytes = self.key_sizes.of(self.seed ^ KEY_SIZE_STREAM, number);
         match self.key_sizes {
             LengthDistribution::FacebookKeys => bytes.clamp(1 + digits(number), KEY_BYTES_MAX),
             LengthDistribution::Fixed(_)
@@ -245,9 +245,9 @@ impl Workload {
     #[inline]
     pub(crate) fn value_bytes(&self, key: Key) -> usize {
         match key.space {
-            KeySpace::Stored | KeySpace::Absent => {
-                self.value_sizes.of(self.seed ^ OF_VALUE_SIZES, key.number)
-            }
+            KeySpace::Stored | KeySpace::Absent => self
+                .value_sizes
+                .of(self.seed ^ VALUE_SIZE_STREAM, key.number),
             KeySpace::Counter => COUNTER.len(),
         }
     }

@@ -3,7 +3,7 @@
 use onrush_engine::Error;
 use onrush_http::http2::code::{Code, ConnectionError};
 
-use super::{ClientAction, Http2, IdleMemory, Stage};
+use super::{ClientAction, Http2, IdleMemoryState, Stage};
 use crate::connection::ending::LastEvent;
 use crate::limits::LINGER_BYTES;
 use crate::limits::http2::HTTP2_GOAWAY_WAIT;
@@ -38,10 +38,10 @@ impl Http2 {
         }
         let client_idle = self.service.site().settings.timeouts.client_idle;
         if self.waits == ClientAction::Request
-            && self.rests == IdleMemory::NotYet
+            && self.rests == IdleMemoryState::NotYet
             && self.since + client_idle > now
         {
-            self.rests = IdleMemory::Already;
+            self.rests = IdleMemoryState::Already;
             return self.session.rest();
         }
         match self.client_by.is_some_and(|by| by <= now) {

@@ -67,7 +67,7 @@ impl Parked for Waiting {
 }
 
 /// A request whose complete response waits for its client's windows; `None` after it has continued.
-struct Leaving(RefCell<Option<Request>>);
+struct UnflushedRequest(RefCell<Option<Request>>);
 
 /// Finishes the request when its response has been sent, so that only bytes the client accepted are counted.
 pub(super) fn finish_when_sent(mut request: Request) {
@@ -78,12 +78,12 @@ pub(super) fn finish_when_sent(mut request: Request) {
         return request.finish(Ok(()));
     }
     request.record_late_end();
-    let leaving = Rc::new(Leaving(RefCell::new(None)));
+    let leaving = Rc::new(UnflushedRequest(RefCell::new(None)));
     request.stream().park(Rc::clone(&leaving) as Rc<dyn Parked>);
     leaving.0.replace(Some(request));
 }
 
-impl Parked for Leaving {
+impl Parked for UnflushedRequest {
     fn resume_in_task(&self) {
         if let Some(request) = self.0.take() {
             request.spawn(DispatchResult::Whole);

@@ -14,7 +14,7 @@ use crate::worker::admit::rate::Rates;
 
 /// Counts, users and the password verifier. Parts that no route needs are absent.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct AccessState {
     pub(super) users: Vec<Option<Arc<Users>>>,
     pub(super) verifier: Option<Verifier>,
     /// Identifies the limit of each route; `None` for a route without a limit.
@@ -24,13 +24,13 @@ pub(crate) struct Ledger {
     pub(super) concurrency: Option<Concurrency>,
 }
 
-impl Ledger {
+impl AccessState {
     /// `users` has the users of each route. `before` is the ledger of the previous configuration: limits that exist in
     /// both keep their counts. Fails if the thread that checks passwords cannot be created.
     pub(crate) fn new(
         plan: &Plan,
         users: Vec<Option<Arc<Users>>>,
-        before: Option<&Ledger>,
+        before: Option<&AccessState>,
     ) -> io::Result<Self> {
         let limits = || {
             let routes = plan.routes.iter();

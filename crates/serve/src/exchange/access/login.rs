@@ -101,14 +101,14 @@ struct Known {
 
 #[derive(Clone, Copy, Default)]
 struct Place {
-    mark: Mark,
+    mark: CredentialHash,
     until: Instant,
 }
 
 /// Identifies credentials: two 64-bit hashes (SipHash) with a random secret. A second pair with the same mark (1 in
 /// 2^128) cannot be searched offline.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Mark(u64, u64);
+struct CredentialHash(u64, u64);
 
 const WAYS: usize = 4;
 
@@ -129,14 +129,14 @@ impl Default for Known {
 }
 
 impl Known {
-    fn mark(&self, credentials: Credentials<'_>) -> Mark {
+    fn mark(&self, credentials: Credentials<'_>) -> CredentialHash {
         let half =
             |which: u8| (self.secret).hash_one((which, credentials.user, credentials.password));
-        Mark(half(0), half(1))
+        CredentialHash(half(0), half(1))
     }
 
     /// Whether the mark is cached; if so, its lifetime restarts.
-    fn contains(&self, mark: Mark, now: Instant) -> bool {
+    fn contains(&self, mark: CredentialHash, now: Instant) -> bool {
         let mut places = self.places.borrow_mut();
         if places.is_empty() {
             return false;
@@ -153,7 +153,7 @@ impl Known {
     }
 
     /// Stores the mark in place of the least recently used one of its set.
-    fn remember(&self, mark: Mark, now: Instant) {
+    fn remember(&self, mark: CredentialHash, now: Instant) {
         let mut places = self.places.borrow_mut();
         if places.is_empty() {
             places.resize(LOGINS_MAX, Place::default());
@@ -169,7 +169,7 @@ impl Known {
     }
 }
 
-fn set_of(mark: Mark) -> std::ops::Range<usize> {
+fn set_of(mark: CredentialHash) -> std::ops::Range<usize> {
     let set = mark.0 as usize % (LOGINS_MAX / WAYS);
     set * WAYS..(set + 1) * WAYS
 }
@@ -178,7 +178,7 @@ fn set_of(mark: Mark) -> std::ops::Range<usize> {
 mod tests {
     use super::*;
 
-    fn mark(known: &Known, user: &str, password: &str) -> Mark {
+    fn mark(known: &Known, user: &str, password: &str) -> CredentialHash {
         known.mark(Credentials {
             user: user.as_bytes(),
             password: password.as_bytes(),

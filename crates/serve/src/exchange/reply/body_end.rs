@@ -7,7 +7,7 @@ use super::{Reply, ReplyWriter};
 impl Reply<'_> {
     /// The body ends with an explicit end even if its length is declared, because trailers may follow. No effect on
     /// HTTP/1, where the length alone is the end.
-    pub(crate) fn ends_apart(&mut self) {
+    pub(crate) fn set_explicit_end(&mut self) {
         if let ReplyWriter::Http2(to) = &self.to {
             to.ends_apart();
         }

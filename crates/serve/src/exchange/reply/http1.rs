@@ -9,7 +9,7 @@ use onrush_http::{Framing, Method, Version, upgrade};
 use onrush_tls::Transport;
 
 use super::fields::{BodyLength, Fields};
-use super::outcome::{Interim, Passage, Persistence, TooLarge};
+use super::outcome::{BodyPassthrough, Interim, Persistence, TooLarge};
 use crate::exchange::output::{BodyFraming, Output};
 use crate::exchange::rendered::{self, Rendered};
 use crate::limits::{CACHE_LINE_BYTES_MAX, RESPONSE_LINES_BYTES_MAX};
@@ -212,12 +212,12 @@ impl<'a> Reply<'a> {
         Ok(Interim::Written)
     }
 
-    pub(super) fn passage(&self, framing: Framing) -> Passage {
+    pub(super) fn passage(&self, framing: Framing) -> BodyPassthrough {
         match (framing, self.output.body) {
             (Framing::None | Framing::Length(_), BodyFraming::Plain)
             | (Framing::Chunked, BodyFraming::Chunked)
-            | (Framing::UntilClose, BodyFraming::UntilClose) => Passage::AsFramed,
-            _ => Passage::Payload,
+            | (Framing::UntilClose, BodyFraming::UntilClose) => BodyPassthrough::AsFramed,
+            _ => BodyPassthrough::Payload,
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) enum Interim {
 
 /// How the body of a server's response reaches the client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Passage {
+pub(crate) enum BodyPassthrough {
     /// With the server's framing unchanged.
     AsFramed,
     /// Its payload, with new framing for the client.

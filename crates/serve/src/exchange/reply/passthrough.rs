@@ -4,15 +4,15 @@ use onrush_engine::Stream;
 use onrush_http::Framing;
 use onrush_tls::Transport;
 
-use super::{Passage, Reply, ReplyWriter};
+use super::{BodyPassthrough, Reply, ReplyWriter};
 use crate::exchange::output::Output;
 
 impl<'a> Reply<'a> {
     /// How a body with the server's `framing` is passed on.
-    pub(crate) fn passage(&self, framing: Framing) -> Passage {
+    pub(crate) fn passage(&self, framing: Framing) -> BodyPassthrough {
         match &self.to {
             ReplyWriter::Http1(to) => to.passage(framing),
-            ReplyWriter::Http2(_) => Passage::Payload,
+            ReplyWriter::Http2(_) => BodyPassthrough::Payload,
         }
     }
 

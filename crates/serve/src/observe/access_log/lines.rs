@@ -19,8 +19,8 @@ const GATHERED_MAX: usize = 256 * 1024;
 pub(super) struct Lines {
     cores: Vec<Mutex<Waiting>>,
     lost: AtomicU64,
-    bell: Mutex<PendingWakeup>,
-    rung: Condvar,
+    pending_wakeup: Mutex<PendingWakeup>,
+    wakeup_condvar: Condvar,
     ends: AtomicBool,
     /// Lines that the thread is writing.
     in_hand: AtomicU64,
@@ -64,8 +64,8 @@ impl Lines {
         Self {
             cores: (0..cores).map(|_| Mutex::default()).collect(),
             lost: AtomicU64::new(0),
-            bell: Mutex::default(),
-            rung: Condvar::new(),
+            pending_wakeup: Mutex::default(),
+            wakeup_condvar: Condvar::new(),
             ends: AtomicBool::new(false),
             in_hand: AtomicU64::new(0),
         }
@@ -95,8 +95,8 @@ impl Lines {
     }
 
     fn ring(&self, tell: impl FnOnce(&mut PendingWakeup)) {
-        tell(&mut lock(&self.bell));
-        self.rung.notify_one();
+        tell(&mut lock(&self.pending_wakeup));
+        self.wakeup_condvar.notify_one();
     }
 
     pub(super) fn reopen(&self) {
@@ -135,9 +135,12 @@ impl Lines {
     /// Waits until the thread is woken, then a little longer to collect more lines.
     pub(super) fn wait(&self) -> Wakeup {
         let has_ended = || self.has_ended();
-        let mut bell = lock(&self.bell);
+        let mut bell = lock(&self.pending_wakeup);
         while !bell.has_lines && !bell.reopens && !has_ended() {
-            bell = self.rung.wait(bell).unwrap_or_else(PoisonError::into_inner);
+            bell = self
+                .wakeup_condvar
+                .wait(bell)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         if has_ended() {
             return Wakeup::End;
@@ -147,7 +150,9 @@ impl Lines {
         }
         // Ending and reopening do not wait.
         let waits = |bell: &mut PendingWakeup| !bell.has_many && !bell.reopens && !has_ended();
-        let waited = self.rung.wait_timeout_while(bell, GATHERED, waits);
+        let waited = self
+            .wakeup_condvar
+            .wait_timeout_while(bell, GATHERED, waits);
         let (mut bell, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (bell.has_lines, bell.has_many) = (false, false);
         Wakeup::Lines

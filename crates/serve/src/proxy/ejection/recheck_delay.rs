@@ -23,12 +23,12 @@ pub(crate) enum Cause {
 /// Delays before each recheck, by cause.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecheckDelays {
-    unreachable: Term,
-    unreliable: Term,
+    unreachable: DelayRange,
+    unreliable: DelayRange,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Term {
+struct DelayRange {
     /// The first delay; each further one is twice as long.
     first: Duration,
     longest: Duration,
@@ -67,7 +67,7 @@ impl EjectionHistory {
     }
 
     /// Undoes one doubling for each delay's worth of time in service.
-    fn reduce_repeats(&mut self, term: Term, now: Instant) {
+    fn reduce_repeats(&mut self, term: DelayRange, now: Instant) {
         let mut served = now.since(self.returned);
         while let Some(before) = self.repeats.checked_sub(1) {
             let Some(rest) = served.checked_sub(term.wait(before)) else {
@@ -81,11 +81,11 @@ impl EjectionHistory {
 impl From<&plan::Eject> for RecheckDelays {
     fn from(written: &plan::Eject) -> Self {
         Self {
-            unreachable: Term {
+            unreachable: DelayRange {
                 first: RECHECK_WAIT.min(written.time),
                 longest: written.time,
             },
-            unreliable: Term {
+            unreliable: DelayRange {
                 first: written.time,
                 longest: EJECT_TIME_MAX.max(written.time),
             },
@@ -94,7 +94,7 @@ impl From<&plan::Eject> for RecheckDelays {
 }
 
 impl RecheckDelays {
-    fn of(&self, cause: Cause) -> Term {
+    fn of(&self, cause: Cause) -> DelayRange {
         match cause {
             Cause::Unreachable => self.unreachable,
             Cause::Unreliable => self.unreliable,
@@ -102,7 +102,7 @@ impl RecheckDelays {
     }
 }
 
-impl Term {
+impl DelayRange {
     fn wait(self, repeats: u32) -> Duration {
         let doubled = self
             .first

@@ -42,7 +42,7 @@ pub(crate) struct Forward {
     /// Deadline of the whole exchange.
     pub(super) until: Instant,
     pub(crate) sent: Cell<Instant>,
-    pub(super) seldom: Option<Box<Seldom>>,
+    pub(super) seldom: Option<Box<UncommonForwardState>>,
     /// Number of retries counted against `retries.count`.
     pub(super) attempts: Cell<u8>,
     pub(crate) purpose: Purpose,
@@ -69,7 +69,7 @@ pub(crate) struct Forward {
 
 /// Rarely needed state.
 #[derive(Default)]
-pub(super) struct Seldom {
+pub(super) struct UncommonForwardState {
     /// Servers that have failed the request.
     pub(super) tried: Vec<u32>,
     /// Expected Sec-WebSocket-Accept of a request for a tunnel: checked in the server's response if the client uses
@@ -112,9 +112,9 @@ impl Forward {
             },
             sent: Cell::default(),
             seldom: (asks_for_tunnel && is_judged_here).then(|| {
-                Box::new(Seldom {
+                Box::new(UncommonForwardState {
                     accept: Some(upgrade::accept(head)),
-                    ..Seldom::default()
+                    ..UncommonForwardState::default()
                 })
             }),
             attempts: Cell::new(0),

@@ -13,7 +13,7 @@ use super::start_attempt::start_attempt;
 use crate::exchange::downstream::Downstream;
 use crate::limits::{UNPROCESSED_REPEATS_MAX, UNREAD_REST_MAX};
 use crate::observe::in_flight::Stage;
-use crate::proxy::download::Done;
+use crate::proxy::download::ConnectionReuse;
 use crate::proxy::failure::Failure;
 use crate::proxy::group::Group;
 use crate::proxy::lease::{Lease, Queued};
@@ -103,7 +103,7 @@ async fn on_stream(
     let (attempt, _, reply) = start_attempt(forward, client, to, progress);
     let done = StreamDownload::new(attempt, &request, reply).run().await?;
     forward.consume(client, body_bytes);
-    Ok((done == Done::Tunnel).then_some(request))
+    Ok((done == ConnectionReuse::Tunnel).then_some(request))
 }
 
 /// Waits until the request has a stream. If the connection stops accepting requests meanwhile, the request was not
@@ -150,7 +150,7 @@ async fn stream_both_ways(
     client: &mut Downstream<'_>,
     to: (&Rc<Group>, u32),
     progress: &Progress,
-) -> Result<Done, Failure> {
+) -> Result<ConnectionReuse, Failure> {
     client.discard_body(UNREAD_REST_MAX);
     let (attempt, body, reply) = start_attempt(forward, client, to, progress);
     if !forward.expects_continue {

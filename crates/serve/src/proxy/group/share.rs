@@ -23,7 +23,7 @@ impl Group {
             false => mix(self.number ^ (worker.core.id() as u64 + 1)),
         };
         let counts = &worker.group_clients;
-        let key = counts.key(&worker.crowd.group_clients, number, address);
+        let key = counts.key(&worker.connection_budget.group_clients, number, address);
         self.clients.share(counts);
         key
     }

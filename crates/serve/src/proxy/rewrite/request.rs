@@ -51,7 +51,7 @@ pub(crate) fn objection(
         head,
         server: b"",
     };
-    if !rules.host.is_host(&facts) {
+    if !rules.host.yields_valid_host(&facts) {
         let reason = "the Host that its route sets is not a host";
         return Ok(Some(Refusal::new(400, reason)));
     }
@@ -100,7 +100,7 @@ pub(crate) fn request(
 }
 
 fn rules_of(context: RequestContext<'_>) -> &ForwardingRules {
-    let treatment = context.treatment();
+    let treatment = context.matched_route_options();
     &treatment
         .expect("a request is forwarded by its route")
         .rules

@@ -15,7 +15,7 @@ use crate::exchange::reply::Reply;
 use crate::limits::{ENCODED_BYTES_PER_TURN, INTERIM_RESPONSES_MAX};
 use crate::observe::meter::Message;
 use crate::proxy::attempt::Attempt;
-use crate::proxy::download::Done;
+use crate::proxy::download::ConnectionReuse;
 use crate::proxy::failure::Failure;
 use crate::proxy::heads::{RelayedHead, TrailerState};
 use crate::proxy::multiplexed::{Arrived, Submission};
@@ -39,9 +39,9 @@ impl<'a> StreamDownload<'a> {
     }
 
     /// Relays the response up to its last byte, which may not be sent yet.
-    pub(crate) async fn run(&mut self) -> Result<Done, Failure> {
+    pub(crate) async fn run(&mut self) -> Result<ConnectionReuse, Failure> {
         let (mut opened, done) = self.head().await?;
-        if done == Done::Tunnel {
+        if done == ConnectionReuse::Tunnel {
             // A tunnel's bytes have no framing and are relayed elsewhere.
             return Ok(done);
         }
@@ -94,7 +94,7 @@ impl<'a> StreamDownload<'a> {
     }
 
     /// Waits for the head of the final response and writes it, and interim heads before it, for the client.
-    async fn head(&mut self) -> Result<(RelayedHead, Done), Failure> {
+    async fn head(&mut self) -> Result<(RelayedHead, ConnectionReuse), Failure> {
         let mut interim_responses = 0;
         loop {
             let head = pin!(self.stream.head());
@@ -123,7 +123,7 @@ impl<'a> StreamDownload<'a> {
         &mut self,
         fields: &FieldSection,
         end: End,
-    ) -> Result<Option<(RelayedHead, Done)>, Failure> {
+    ) -> Result<Option<(RelayedHead, ConnectionReuse)>, Failure> {
         let attempt = self.attempt;
         let mut slots = HeaderSlots::new();
         let (method, limits) = (attempt.forward.sent_method(), &attempt.worker.limits);
@@ -152,13 +152,13 @@ impl<'a> StreamDownload<'a> {
         };
         let opened = attempt.open((&head, trailing), &mut self.reply)?;
         if is_tunnel {
-            return Ok(Some((opened, Done::Tunnel)));
+            return Ok(Some((opened, ConnectionReuse::Tunnel)));
         }
         if end == End::Open && opened.encoding.is_none() {
             // Trailers may follow a body with a Content-Length.
-            self.reply.ends_apart();
+            self.reply.set_explicit_end();
         }
-        Ok(Some((opened, Done::Reusable)))
+        Ok(Some((opened, ConnectionReuse::Reusable)))
     }
 
     async fn wait_for_data(&mut self) -> Result<Arrived, Failure> {

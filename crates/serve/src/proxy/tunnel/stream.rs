@@ -15,7 +15,7 @@ use std::time::Duration;
 use onrush_engine::{Error, Input, Part};
 use onrush_tls::Transport;
 
-use super::hearer::{End, Hearer};
+use super::end_guard::{End, TunnelEndGuard};
 use super::idle_times::IdleTimes;
 use super::silence::Silence;
 use crate::exchange::downstream::http1::Http1;
@@ -88,7 +88,7 @@ impl<'t> TunnelEnds<'t> {
         let mut up = ToConnection::Bytes;
         let mut down = ToStream::Room(input);
         let mut silence = Silence::default();
-        let mut hearer = Hearer::new(self.connection);
+        let mut hearer = TunnelEndGuard::new(self.connection);
         let outcome = poll_fn(|context| self.poll(&mut up, &mut down, &mut silence, context)).await;
         hearer.has_all = matches!(up, ToConnection::Over);
         if !matches!(down, ToStream::Over) {

@@ -44,7 +44,7 @@ fn excess_clients_get_responses() {
         for client in &mut clients {
             let response = client.receive_message().await;
             assert!(response.ends_with("\r\n\r\nok"), "{response}");
-            assert!(service.worker.crowd.allowance.held() <= 4);
+            assert!(service.worker.connection_budget.allowance.held() <= 4);
         }
     });
 }

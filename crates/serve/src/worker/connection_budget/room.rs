@@ -18,7 +18,7 @@ pub(crate) fn is_resource_exhaustion(error: &Error) -> bool {
 
 /// Handles an accept that failed with `error`: frees descriptors, then waits briefly.
 pub(crate) async fn wait_for_room(worker: &Rc<Worker>, error: Error) {
-    let crowd = &worker.crowd;
+    let crowd = &worker.connection_budget;
     crowd.note_waiting(worker.core.now());
     if !crowd.is_short.swap(true, Ordering::Relaxed) {
         tell(worker, error);
@@ -36,7 +36,7 @@ pub(crate) async fn wait_for_room(worker: &Rc<Worker>, error: Error) {
 pub(crate) async fn free_for_others(worker: Rc<Worker>) {
     while !worker.core.is_stopping() {
         worker.core.sleep_unless_stopping(SHORTAGE_END).await;
-        if worker.crowd.is_short() {
+        if worker.connection_budget.is_short() {
             worker.core.end_idle(IDLE_CLOSED_PER_CHECK);
         }
     }
@@ -45,8 +45,8 @@ pub(crate) async fn free_for_others(worker: Rc<Worker>) {
 fn tell(worker: &Worker, error: Error) {
     let Shares {
         limit, per_client, ..
-    } = worker.crowd.shares();
-    let held = worker.crowd.allowance.held();
+    } = worker.connection_budget.shares();
+    let held = worker.connection_budget.allowance.held();
     let why = match (error.kind, limit) {
         (Kind::Full, Some(limit)) => {
             let each = match per_client {
@@ -65,12 +65,15 @@ fn tell(worker: &Worker, error: Error) {
 
 /// Logs when no client has had to wait for a while.
 async fn tell_of_the_end(worker: Rc<Worker>) {
-    while worker.crowd.has_waited(worker.core.now()) {
+    while worker.connection_budget.has_waited(worker.core.now()) {
         worker.core.sleep_unless_stopping(SHORTAGE_END).await;
         if worker.core.is_stopping() {
             return;
         }
     }
-    worker.crowd.is_short.store(false, Ordering::Relaxed);
+    worker
+        .connection_budget
+        .is_short
+        .store(false, Ordering::Relaxed);
     tracing::info!(event = "clients_accepted", "clients are accepted again");
 }

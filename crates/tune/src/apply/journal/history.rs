@@ -220,7 +220,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("j");
         let wish = |journal: &mut Journal, file: &str| {
-            journal.wish(&Request::default()).expect("noted");
+            journal.record_request(&Request::default()).expect("noted");
             journal.change(&setting(file), "1\n", "2").expect("noted");
             journal.kept(&setting(file), "2\n").expect("noted");
             journal.last_run().expect("a run")

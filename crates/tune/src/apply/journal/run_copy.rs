@@ -12,7 +12,7 @@ use crate::facts::Facts;
 pub struct RunCopy {
     path: PathBuf,
     lines: Vec<Line>,
-    bearers: NameMap,
+    interface_identities: NameMap,
 }
 
 impl Journal {
@@ -22,7 +22,7 @@ impl Journal {
         RunCopy {
             path: self.path.clone(),
             lines: self.lines[at..].to_vec(),
-            bearers: self.bearers.clone(),
+            interface_identities: self.interface_identities.clone(),
         }
     }
 }
@@ -35,7 +35,7 @@ impl RunCopy {
 
     /// Same as [`Journal::changes_since`], with the current names of interfaces.
     pub fn changes(mut self, facts: &Facts) -> Vec<Change> {
-        self.bearers.follow(facts, &mut self.lines);
+        self.interface_identities.follow(facts, &mut self.lines);
         changes(&self.lines)
     }
 }

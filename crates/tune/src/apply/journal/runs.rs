@@ -112,7 +112,7 @@ mod tests {
         };
         for (guard, is_abandoned) in [(None, false), (Some(own), false), (Some(another), true)] {
             journal.guard_by(guard);
-            journal.wish(&Request::default()).expect("noted");
+            journal.record_request(&Request::default()).expect("noted");
             let target = Target::Setting {
                 file: "net/core/somaxconn".to_owned(),
             };

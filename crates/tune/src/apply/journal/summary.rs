@@ -18,7 +18,7 @@ use crate::facts::Facts;
 #[derive(Debug)]
 pub struct JournalSummary {
     lines: Vec<Line>,
-    bearers: NameMap,
+    interface_identities: NameMap,
     /// Unreadable lines.
     pub lost: Vec<UnreadableLine>,
     /// The last run, if it waits for confirmation.
@@ -30,7 +30,7 @@ pub struct JournalSummary {
 impl JournalSummary {
     /// Same as [`Journal::changes`], with the current names of interfaces.
     pub fn changes(mut self, facts: &Facts) -> Vec<Change> {
-        self.bearers.follow(facts, &mut self.lines);
+        self.interface_identities.follow(facts, &mut self.lines);
         changes(&self.lines)
     }
 
@@ -66,7 +66,7 @@ impl Journal {
             waiting: journal.last_run().filter(|_| journal.is_waiting()),
             is_held,
             lines: journal.lines,
-            bearers: journal.bearers,
+            interface_identities: journal.interface_identities,
         }))
     }
 }

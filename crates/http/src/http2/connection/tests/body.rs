@@ -27,7 +27,7 @@ fn written(side: &mut TestConnection) -> Vec<(Kind, u8, Vec<u8>)> {
 }
 
 #[test]
-fn a_body_is_sent_as_windows_take_it_and_ends_with_its_last_frame() {
+fn body_is_limited_by_flow_control_window() {
     let (mut side, stream) = answering();
     let body = b"0123456";
     let sent = side

@@ -398,6 +398,6 @@ fn frames_of_closed_streams_are_bounded_by_what_may_be_late() {
     assert_eq!(flood, Some(crate::http2::flood_guard::Flood::Ignored));
     let settings = LocalSettings::DEFAULT;
     let bytes = (settings.stream_window + settings.list_bytes_max) as usize;
-    let chatter = crate::http2::limits::CHATTER_AHEAD_MAX as usize;
+    let chatter = crate::http2::limits::UNPRODUCTIVE_FRAMES_BURST_MAX as usize;
     assert!(frames <= bytes / late.len() + chatter + 1, "{frames}");
 }

@@ -6,9 +6,8 @@ use super::*;
 use crate::http2::flood_guard::Flood;
 use crate::http2::hpack::Indexing;
 use crate::http2::limits::{
-    BLOCK_BYTES_MAX, CHATTER_AHEAD_MAX, CHATTER_PER_STREAM, CONTINUATIONS_MAX,
-    EXCESS_PER_BLOCK_MAX, FIELDS_KEPT_MAX, RESETS_AHEAD_MAX, RESETS_PER_SECOND,
-    STREAM_ERRORS_AHEAD_MAX,
+    BLOCK_BYTES_MAX, CHATTER_PER_STREAM, CONTINUATIONS_MAX, EXCESS_PER_BLOCK_MAX, FIELDS_KEPT_MAX,
+    RESETS_AHEAD_MAX, RESETS_PER_SECOND, STREAM_ERRORS_AHEAD_MAX, UNPRODUCTIVE_FRAMES_BURST_MAX,
 };
 
 /// Sends `bytes` of a counter until the server disconnects, and reads its replies. Returns the count and the reason.
@@ -28,7 +27,7 @@ fn until_gone(mut bytes: impl FnMut(u32) -> Vec<u8>) -> (u32, Flood) {
 
 #[test]
 fn each_flood_ends_at_its_bound() {
-    let chatter = CHATTER_AHEAD_MAX;
+    let chatter = UNPRODUCTIVE_FRAMES_BURST_MAX;
     // A stream error takes a chatter token too, if its frame is chatter.
     let rapid = until_gone(|number| [get(3 + 2 * number), reset(3 + 2 * number)].concat());
     let resets = RESETS_AHEAD_MAX + RESETS_PER_SECOND / 10;
@@ -228,7 +227,10 @@ fn excess_fields_take_tokens() {
         side.forget();
         count += 1;
     }
-    assert_eq!(count, 1 + 2 * CHATTER_AHEAD_MAX / EXCESS_PER_BLOCK_MAX);
+    assert_eq!(
+        count,
+        1 + 2 * UNPRODUCTIVE_FRAMES_BURST_MAX / EXCESS_PER_BLOCK_MAX
+    );
     // At once if a single block exceeds the limit.
     let mut side = TestConnection::server();
     side.receive_bytes(&references(1, EXCESS_PER_BLOCK_MAX));

@@ -10,12 +10,12 @@ pub(super) type End<'t> = Pin<Box<dyn Future<Output = Result<(), Error>> + 't>>;
 
 /// A connection at one end of a tunnel. Dropped before the other end's shutdown was passed on (`has_all`), also when
 /// the core ends, it resets the connection: an orderly close would mean that all bytes were delivered.
-pub(super) struct Hearer<'t> {
+pub(super) struct TunnelEndGuard<'t> {
     connection: &'t Transport,
     pub(super) has_all: bool,
 }
 
-impl<'t> Hearer<'t> {
+impl<'t> TunnelEndGuard<'t> {
     pub(super) fn new(connection: &'t Transport) -> Self {
         Self {
             connection,
@@ -24,7 +24,7 @@ impl<'t> Hearer<'t> {
     }
 }
 
-impl Drop for Hearer<'_> {
+impl Drop for TunnelEndGuard<'_> {
     fn drop(&mut self) {
         if !self.has_all {
             self.connection.reset_when_dropped();
