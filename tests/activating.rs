@@ -175,7 +175,7 @@ fn passed_sockets_are_served_by_all_cores() {
 }
 
 #[test]
-fn upgrade_after_reload_with_passed_sockets_only() {
+fn upgrade_after_reload_works_with_passed_sockets() {
     for io in drivers() {
         let (socket, address) = tcp();
         let directory = tempfile::tempdir().expect("a directory");
@@ -217,7 +217,7 @@ fn reload_cannot_drop_passed_address() {
 }
 
 #[test]
-fn mismatched_sockets_are_refused_with_both_names() {
+fn socket_without_matching_listener_is_refused() {
     let (socket, address) = tcp();
     let other = ["--respond", "200", "--listen", "127.0.0.1:0"];
     let said = refused(&[(&socket, "web")], &other);
@@ -257,7 +257,7 @@ fn mismatched_sockets_are_refused_with_both_names() {
 }
 
 #[test]
-fn malformed_listen_variable_is_named() {
+fn malformed_listen_pid_is_reported() {
     for (name, value, why) in [
         ("LISTEN_PID", "abc", "is not a process ID"),
         ("LISTEN_PID", "", "is not a process ID"),
@@ -329,7 +329,7 @@ fn admin_socket_is_passed_by_name_and_survives_upgrade() {
 
 /// The service manager created the file and removes it: the user need not be able to.
 #[test]
-fn passed_unix_socket_needs_no_user_rights() {
+fn passed_unix_socket_needs_no_user_permissions() {
     if !rustix::process::geteuid().is_root() {
         return eprintln!("skipped: only root can give up its rights");
     }

@@ -149,7 +149,7 @@ fn status_counts_are_exact() {
 }
 
 #[test]
-fn server_state_is_set_by_hand() {
+fn server_state_can_be_set() {
     for io in drivers() {
         let (one, two) = (Application::start("one"), Application::start("two"));
         let text = format!(
@@ -283,7 +283,7 @@ fn requests_are_listed_until_they_end() {
 }
 
 #[test]
-fn ctl_does_what_signals_do() {
+fn ctl_commands_match_signals() {
     let server = Administered::start("auto", &responding("one"));
     fs::write(&server.path, whole(&server.socket, &responding("two"))).expect("it is ours");
     let reloaded = server.ctl(&["reload"]);
@@ -495,7 +495,7 @@ fn token_is_sent_to_admin_interfaces_only() {
 }
 
 #[test]
-fn authenticated_client_gets_a_connection() {
+fn authenticated_client_connects_at_connection_limit() {
     let directory = tempfile::tempdir().expect("a directory");
     let (serve, address, file) = administered_by_tcp(directory.path());
     let connect = || {
@@ -664,7 +664,7 @@ fn malformed_admin_requests_are_refused() {
 }
 
 #[test]
-fn global_options_may_precede_or_follow_commands() {
+fn global_options_are_accepted_anywhere() {
     let server = Administered::start("epoll", &responding("hello"));
     let address = format!("unix:{}", server.socket.display());
     for words in [
@@ -729,7 +729,7 @@ fn missing_socket_file_is_reported() {
 }
 
 #[test]
-fn another_user_is_refused() {
+fn connection_of_another_user_is_refused() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can be another user");
         return;

@@ -204,7 +204,7 @@ fn histogram(result: &Value) -> Histogram<u64> {
 }
 
 #[test]
-fn four_nodes_share_one_load_exactly() {
+fn slurm_nodes_share_load_exactly() {
     if !is_asked_for() {
         return;
     }
@@ -302,7 +302,7 @@ fn jobs(cluster: &Cluster) -> String {
 }
 
 #[test]
-fn roles_run_on_nodes_of_one_allocation() {
+fn roles_run_on_nodes_of_slurm_allocation() {
     if !is_asked_for() {
         return;
     }

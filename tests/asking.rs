@@ -102,7 +102,7 @@ fn file(name: &str, content: &str) -> (TempDir, PathBuf, String) {
 }
 
 #[test]
-fn urls_are_mixed_by_weight_or_in_turn() {
+fn urls_are_selected_by_weight_or_round_robin() {
     let recorder = Recorder::start();
     let [one, two] = ["/a", "/b?{{counter}}"].map(|path| recorder.url.clone() + path);
     let finished = load(&[&one, &two, "--in-turn", "-n", "4"]);
@@ -217,7 +217,7 @@ fn requests_file_with_data_is_sent() {
 }
 
 #[test]
-fn recordings_and_logs_are_sent_in_order() {
+fn har_and_access_log_replay_keeps_order() {
     let recorder = Recorder::start();
     let entry = |method: &str, url: &str| {
         format!(r#"{{"request": {{"method": "{method}", "url": "{url}", "headers": []}}}}"#)
@@ -262,7 +262,7 @@ fn recordings_and_logs_are_sent_in_order() {
 }
 
 #[test]
-fn responses_other_than_expected_are_errors() {
+fn unexpected_responses_are_errors() {
     let serve = Serve::start(&["--respond", "200:hello world"]);
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("result.json");
@@ -291,7 +291,7 @@ fn responses_other_than_expected_are_errors() {
 }
 
 #[test]
-fn a_large_body_reaches_a_server_that_reads_it() {
+fn large_body_is_sent_completely() {
     let serve = Serve::start(&["--synthetic"]);
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("body");

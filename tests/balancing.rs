@@ -235,7 +235,7 @@ fn say(stream: &mut TcpStream, words: &str) {
 }
 
 #[test]
-fn failures_of_servers_are_counted_by_kind() {
+fn server_failures_are_counted_by_kind() {
     let nobody = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let refusing = nobody.local_addr().expect("bound").to_string();
     drop(nobody);
@@ -295,7 +295,7 @@ fn failures_of_servers_are_counted_by_kind() {
 }
 
 #[test]
-fn unresolved_name_is_a_down_server() {
+fn unresolvable_server_is_down() {
     let server = Serve::start(&["--respond", "200:hello"]);
     let (_, port) = server.address.rsplit_once(':').expect("it has a port");
     // RFC 6761: these two names need no DNS server.
@@ -325,7 +325,7 @@ fn unresolved_name_is_a_down_server() {
 }
 
 #[test]
-fn a_server_behind_a_name_is_logged_with_its_address() {
+fn resolved_server_is_logged_with_address() {
     let server = Serve::start(&["--respond", "200:hello"]);
     let address = server.address.clone();
     let (_, port) = address.rsplit_once(':').expect("it has a port");

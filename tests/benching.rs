@@ -86,7 +86,7 @@ fn terminal_shows_progress_of_client() {
 }
 
 #[test]
-fn a_quick_run_measures_and_reports() {
+fn quick_run_writes_report() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "60s");
     let out = directory.path().join("out");
@@ -127,7 +127,7 @@ fn a_quick_run_measures_and_reports() {
 }
 
 #[test]
-fn summary_goes_to_standard_output() {
+fn summary_is_printed_to_stdout() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "60s");
     let out = directory.path().join("out");
@@ -148,7 +148,7 @@ fn summary_goes_to_standard_output() {
 }
 
 #[test]
-fn a_summary_never_replaces_the_experiment() {
+fn summary_never_overwrites_experiment() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "60s");
     let finished = run_onrush(&["bench", "--quick", &path, "--markdown", &path]);
@@ -159,7 +159,7 @@ fn a_summary_never_replaces_the_experiment() {
 }
 
 #[test]
-fn profile_is_flame_graph_or_reason() {
+fn profile_has_flame_graph_or_reason() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "60s");
     let out = directory.path().join("out");
@@ -226,7 +226,7 @@ fn trials(result: &Value) -> Vec<(String, Value)> {
 /// its client retries until it connects (and exits with 0 if it does not).
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn clients_of_other_protocols_take_part() {
+fn non_http_clients_are_supported() {
     const OTHERS: [(&str, &[&str], &str, &str); 4] = [
         (
             "memcaslap",
@@ -336,7 +336,7 @@ onrush = ["serve", "--respond", "200", "--listen", "127.0.0.1:{port}", "--thread
 }
 
 #[test]
-fn invalid_verdict_of_the_client_invalidates_the_trial() {
+fn invalid_client_verdict_invalidates_trial() {
     let directory = tempfile::tempdir().expect("a directory");
     let programs = r#"
 [program.late]
@@ -358,7 +358,7 @@ onrush = ["serve", "--synthetic", "--listen", "127.0.0.1:{port}", "--threads", "
 }
 
 #[test]
-fn ctrl_c_leaves_results_and_no_program() {
+fn ctrl_c_keeps_results_and_stops_programs() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "30m");
     let out = directory.path().join("out");
@@ -469,7 +469,7 @@ fn killed_run_is_resumed() {
 }
 
 #[test]
-fn programs_in_own_session_end_with_trial() {
+fn programs_in_new_session_end_with_trial() {
     let left_behind = [
         (
             "setsid sleep 1000 &",
@@ -559,7 +559,7 @@ fn network_hosts_are_removed_after_kill() {
 }
 
 #[test]
-fn invalid_experiment_is_one_line_and_exit_1() {
+fn invalid_experiment_exits_1_with_one_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("bad.toml");
     fs::write(&path, "nme = \"x\"\n").expect("it is ours");

@@ -72,7 +72,7 @@ fn busy_polling_server_reports_work_time() {
 }
 
 #[test]
-fn busy_poll_flag_applies_to_echo() {
+fn busy_poll_flag_applies_to_echo_listener() {
     let directory = tempfile::tempdir().expect("a directory");
     for io in drivers() {
         let serve = Serve::start(&[

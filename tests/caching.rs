@@ -88,7 +88,7 @@ pub(crate) fn number(value: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn populate_ends_on_timeout() {
+fn populate_aborts_on_timeout() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("memcached://{}", silent.local_addr().expect("an address"));
     // One timeout after another would take half an hour.
@@ -144,7 +144,7 @@ fn agree(words: &[&str]) -> Value {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn counts_equal_memcacheds() {
+fn counts_match_memcached() {
     for io in drivers() {
         for words in [
             &["-n", "2000", "-c", "7"][..],
@@ -197,7 +197,7 @@ fn counts_equal_memcacheds() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn counts_of_meta_commands_equal_memcacheds() {
+fn meta_command_counts_match_memcached() {
     for io in drivers() {
         for protocol in ["meta", "meta-quiet"] {
             for words in [
@@ -261,7 +261,7 @@ fn counts_of_meta_commands_equal_memcacheds() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn counts_of_timed_run_equal_memcacheds() {
+fn timed_run_counts_match_memcached() {
     let result = agree(&[
         "-d",
         "300ms",
@@ -337,7 +337,7 @@ fn commands_have_separate_latencies() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn counts_over_tls_equal_memcacheds() {
+fn tls_counts_match_memcached() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "memcached", ECDSA);
     let ports = directory.path().join("ports");
@@ -453,7 +453,7 @@ fn full_memory_is_reported() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn foreign_values_are_reported() {
+fn unexpected_values_are_reported() {
     let memcached = Memcached::start(&[]);
     let url = memcached.url();
     let (finished, _) = load(&url, &["-n", "10", "--populate", "--keys", "100"]);
@@ -570,7 +570,7 @@ fn non_memcached_server_is_reported() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn mcblaster_command_line_prints_its_report() {
+fn mcblaster_report_is_printed() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("it has one").port();
     let memcached = Memcached::start(&[]);

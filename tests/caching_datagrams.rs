@@ -68,7 +68,7 @@ impl Memcached {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn counts_over_udp_equal_memcacheds() {
+fn udp_counts_match_memcached() {
     for io in drivers() {
         for words in [
             &[
@@ -184,7 +184,7 @@ fn port_without_udp_is_reported() {
 }
 
 #[test]
-fn our_memcached_serves_udp_and_tcp_on_one_port() {
+fn memcached_listener_serves_udp_and_tcp() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("onrush.toml");
     let text = "threads = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\nprotocol = \"memcached\"\ntransport = \"both\"";
@@ -235,7 +235,7 @@ fn our_memcached_serves_udp_and_tcp_on_one_port() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn mcblaster_gets_over_udp() {
+fn mcblaster_sends_gets_over_udp() {
     let memcached = Memcached::start();
     let port = memcached.udp.to_string();
     let words = [

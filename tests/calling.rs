@@ -79,7 +79,7 @@ impl Shop {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn calls_equal_grpcios_log() {
+fn call_counts_match_grpcio_log() {
     for io in drivers() {
         let Some(shop) = Shop::start(&[]) else { return };
         let body = r#"{"name": "tea", "itemCount": 3}"#;
@@ -107,7 +107,7 @@ fn calls_equal_grpcios_log() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn codes_are_counted_by_name() {
+fn grpc_status_codes_are_counted_by_name() {
     for io in drivers() {
         let Some(shop) = Shop::start(&[]) else { return };
         let lines = r#"{"url": "/shop.Shop/Buy", "message": {"name": "a"}}
@@ -154,7 +154,7 @@ fn codes_are_counted_by_name() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn messages_may_exceed_windows() {
+fn messages_can_exceed_flow_control_window() {
     for io in drivers() {
         let Some(shop) = Shop::start(&[]) else { return };
         // Field 5 is the padding: its tag, its length as a varint of three bytes, and its bytes; it is sent back.
@@ -182,7 +182,7 @@ fn messages_may_exceed_windows() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn calls_are_made_over_tls() {
+fn calls_work_over_tls() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "shop", RSA);
     for io in drivers() {

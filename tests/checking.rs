@@ -23,7 +23,7 @@ fn refused(text: &str, (name, content): (&str, &str), why: &str) {
 }
 
 #[test]
-fn check_reads_token() {
+fn check_validates_token_file() {
     let text = format!("{ADMIN}{LISTEN}{ROUTE}");
     refused(&text, ("other", ""), "[admin] token_file");
     for token in ["", "short\n", "0123456789abcdef\n0123456789abcdef\n"] {
@@ -32,7 +32,7 @@ fn check_reads_token() {
 }
 
 #[test]
-fn check_verifies_cpus() {
+fn check_validates_cpus() {
     let text = format!("cpus = \"1000\"\n{LISTEN}{ROUTE}");
     refused(&text, ("other", ""), "this machine has no CPU 1000");
     let text = format!("cpus = \"0\"\nthreads = 2\naccept = \"cpu\"\n{LISTEN}{ROUTE}");
@@ -40,7 +40,7 @@ fn check_verifies_cpus() {
 }
 
 #[test]
-fn check_verifies_sockets() {
+fn check_validates_unix_socket_paths() {
     let listen = "[[listen]]\naddress = \"unix:here\"\n";
     refused(
         &format!("{listen}{ROUTE}"),

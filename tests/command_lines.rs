@@ -51,7 +51,7 @@ fn number_behind(text: &str, words: &str) -> u64 {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn wrk_output_is_equal() {
+fn wrk_output_matches_original() {
     for (respond, arguments) in [
         ("200:hello", &["-t2", "-c", "10", "-d1s", "--latency"][..]),
         ("503:no", &["-c10", "--threads=1", "--duration", "1"]),
@@ -113,7 +113,7 @@ fn wrk_accepts_any_certificate() {
 }
 
 #[test]
-fn wrk2_prints_both_latency_spectra() {
+fn wrk2_prints_both_latency_distributions() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let url = serve.url("/");
     let finished = load_as("wrk2", &["-R500", "-t2", "-c10", "-d1s", "-U", &url]);
@@ -150,7 +150,7 @@ fn wrk2_prints_both_latency_spectra() {
 }
 
 #[test]
-fn h1load_columns_and_counts_are_right() {
+fn h1load_columns_and_counts_match_original() {
     const COUNTERS: &str = "conns tot_conn  tot_req      tot_bytes    err ";
     for (form, time, rates) in [
         (&[][..], "#     time ", " cps  rps  bps   ttfb"),
@@ -258,7 +258,7 @@ fn untranslatable_flags_are_refused() {
 }
 
 #[test]
-fn unreachable_target_is_exit_2_for_each_tool() {
+fn unreachable_target_exits_2_for_each_tool() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", nobody.local_addr().expect("bound"));
     drop(nobody);

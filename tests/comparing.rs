@@ -61,7 +61,7 @@ fn runs() -> PathBuf {
 }
 
 #[test]
-fn comparison_exit_codes() {
+fn exit_code_reflects_comparison() {
     let place = Place::new();
     let a = place.result("a", 3.0);
     let same = place.result("same", 3.0);
@@ -106,7 +106,7 @@ fn comparison_is_written_as_json_and_markdown() {
 }
 
 #[test]
-fn invalid_results_are_named_and_never_overwritten() {
+fn invalid_results_are_reported_and_never_overwritten() {
     let place = Place::new();
     let a = place.result("a", 3.0);
     place.file("cut", "raw.csv", &format!("{HEAD}1,0,w,ours,true,tr"));
@@ -194,7 +194,7 @@ fn committed_runs_can_be_compared() {
 }
 
 #[test]
-fn history_finds_changes_and_marks_new_ones() {
+fn history_finds_and_marks_new_changes() {
     let place = Place::new();
     for day in 1..=16 {
         let ours = if day < 10 { 3.0 } else { 3.3 };
@@ -226,7 +226,7 @@ fn history_finds_changes_and_marks_new_ones() {
 }
 
 #[test]
-fn invalid_history_is_one_line() {
+fn invalid_history_error_is_one_line() {
     let place = Place::new();
     place.file("h/2026-11-01-x", "README.md", "no result");
     for (words, said) in [

@@ -226,7 +226,7 @@ const NGINX_SERVER: &str = r#"
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn nginx_and_its_conversion_respond_the_same() {
+fn converted_nginx_configuration_responds_alike() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = directory.path().display().to_string();
     let (port, application) = (free_port(), Application::start("app"));
@@ -383,7 +383,7 @@ backend b
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn haproxy_and_its_conversion_respond_the_same() {
+fn converted_haproxy_configuration_responds_alike() {
     let directory = tempfile::tempdir().expect("a directory");
     let port = free_port();
     let (a, b) = (Application::start("a"), Application::start("b"));
@@ -417,7 +417,7 @@ fn haproxy_and_its_conversion_respond_the_same() {
 }
 
 #[test]
-fn conversion_exit_codes() {
+fn exit_code_reflects_conversion() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("conf");
     let name = path.display().to_string();

@@ -97,7 +97,7 @@ const GUARDS: [&str; 6] = [
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn requests_refused_by_haproxy_are_refused() {
+fn converted_rules_refuse_same_requests_as_haproxy() {
     for guard in GUARDS {
         let directory = tempfile::tempdir().expect("a directory");
         let (port, application) = (free_port(), Application::start("a"));

@@ -217,7 +217,7 @@ fn mismatch(
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn sites_of_nginx_differ_where_a_note_announces_it() {
+fn nginx_sites_differ_only_as_noted() {
     let directory = tempfile::tempdir().expect("a directory");
     let (port, application) = (free_port(), Application::start("app"));
     let servers = NGINX.iter().enumerate().map(|(index, site)| {
@@ -288,7 +288,7 @@ fn write_files(directory: &Path) {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn sites_of_haproxy_differ_where_a_note_announces_it() {
+fn haproxy_sites_differ_only_as_noted() {
     let directory = tempfile::tempdir().expect("a directory");
     let (port, application) = (free_port(), Application::start("app"));
     let mut text = format!(

@@ -77,7 +77,7 @@ fn sink_accounts_for_every_datagram() {
 }
 
 #[test]
-fn an_echo_returns_datagrams_of_any_size_and_departure() {
+fn echo_returns_datagrams_in_every_send_mode() {
     let (serve, _directory, url) = far_end("echo", "");
     for words in [
         &["-n", "2000", "--depth", "8"][..],
@@ -104,7 +104,7 @@ fn an_echo_returns_datagrams_of_any_size_and_departure() {
 }
 
 #[test]
-fn losses_are_located_at_small_buffer() {
+fn losses_are_attributed_to_small_buffer() {
     let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4k\"");
     for departure in ["single", "offload"] {
         let (_, result) = load(&url, &["-n", "200k", "--send", departure]);
@@ -122,7 +122,7 @@ fn losses_are_located_at_small_buffer() {
 }
 
 #[test]
-fn conditions_may_limit_losses() {
+fn fail_conditions_accept_loss() {
     let (serve, _directory, url) = far_end("sink", "receive_buffer = \"4m\"");
     let words = [
         "load",
@@ -146,7 +146,7 @@ fn conditions_may_limit_losses() {
 }
 
 #[test]
-fn bytes_come_back_over_tcp() {
+fn tcp_echo_returns_all_bytes() {
     let serve = Serve::start(&["--echo", "127.0.0.1:0", "--threads", "2"]);
     let url = format!("tcp://{}", serve.address);
     for words in [
@@ -202,7 +202,7 @@ fn responder_returns_requested_bytes() {
 }
 
 #[test]
-fn streams_over_tcp_go_one_way() {
+fn tcp_streams_can_be_one_way() {
     let serve = Serve::start(&["--sink", "127.0.0.1:0", "--threads", "2"]);
     let url = format!("tcp://{}", serve.address);
     for (words, bytes) in [
@@ -297,7 +297,7 @@ fn corrupting_echo() -> String {
 }
 
 #[test]
-fn echo_of_unsent_number_is_foreign() {
+fn echo_of_unsent_number_is_counted_as_foreign() {
     for words in [
         &["-d", "700ms", "--timeout", "200ms"][..],
         &["-d", "700ms", "-R", "500"],
@@ -330,7 +330,7 @@ fn stopped_datagram_generator_is_reported() {
 }
 
 #[test]
-fn unreachable_datagram_target_is_one_line() {
+fn unreachable_udp_target_error_is_one_line() {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("an address");
     drop(socket);
@@ -344,7 +344,7 @@ fn unreachable_datagram_target_is_one_line() {
 }
 
 #[test]
-fn flags_of_other_run_kind_are_refused() {
+fn flags_of_other_protocols_are_refused() {
     for (words, part) in [
         (
             &["udp://127.0.0.1:9", "-H", "A: b"][..],

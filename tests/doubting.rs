@@ -57,7 +57,7 @@ fn failing_work_without_figures_sets_exit_code() {
 }
 
 #[test]
-fn missing_control_report_is_harmless() {
+fn missing_control_report_does_not_invalidate_trial() {
     let control =
         "control = \"mute\"\n[program.mute]\ncommand = [\"sh\", \"-c\", \"echo nothing to say\"]\n";
     let (code, trial) = run_by(LOAD, "1s", control);

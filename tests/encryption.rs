@@ -67,7 +67,7 @@ fn s_client(serve: &Serve, words: &[&str]) -> String {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn curl_gets_responses_with_every_version_and_cipher() {
+fn curl_works_with_every_tls_version_and_cipher() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("large.bin"), vec![b'x'; 3_000_000]).expect("it is ours");
     let site = directory.path().display().to_string();
@@ -182,7 +182,7 @@ fn mismatched_key_is_refused() {
 }
 
 #[test]
-fn renewed_certificate_is_used_without_loss() {
+fn certificate_reload_loses_no_request() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "live", ECDSA);
     let files = format!("{certificate},{key}");
@@ -301,7 +301,7 @@ fn proxy_protocol_works_with_tls() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn load_speaks_tls_with_nginx() {
+fn load_works_over_tls_with_nginx() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "nginx", RSA);
     for versions in ["TLSv1.2", "TLSv1.3"] {

@@ -164,7 +164,7 @@ fn has(response: &str, status: u16, parts: &[&str]) {
 }
 
 #[test]
-fn a_static_site() {
+fn static_site_example_works() {
     let css = "p { color: black }\n".repeat(100);
     let assets: [(&str, &[u8]); 2] = [("a.css", css.as_bytes()), ("a.css.br", b"as Brotli")];
     let site = Example::of("static-site")
@@ -192,7 +192,7 @@ fn a_static_site() {
 }
 
 #[test]
-fn many_sites() {
+fn many_sites_example_works() {
     let blog = Application::start("blog");
     let site = Example::of("many-sites")
         .on_free_port("0.0.0.0:8080")
@@ -216,7 +216,7 @@ fn many_sites() {
 }
 
 #[test]
-fn one_application() {
+fn application_example_works() {
     let [app, backup, reports] = ["app", "backup", "reports"].map(Application::start);
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let dead = nobody.local_addr().expect("bound").to_string();
@@ -246,7 +246,7 @@ fn one_application() {
 }
 
 #[test]
-fn canary() {
+fn canary_example_works() {
     let [old, new] = ["old version", "new version"].map(Application::start);
     let other = Application::start("old version");
     let example = Example::of("canary")
@@ -278,7 +278,7 @@ fn canary() {
 }
 
 #[test]
-fn tls_with_several_names() {
+fn tls_example_works_with_several_names() {
     let application = Application::start("app");
     let made = ["example.com", "example.org"].map(|name| {
         let made = rcgen::generate_simple_self_signed([name.to_owned()]).expect("a name");
@@ -331,7 +331,7 @@ fn tls_with_several_names() {
 }
 
 #[test]
-fn behind_another_balancer() {
+fn load_balancer_example_works() {
     let [one, two] = ["one", "two"].map(Application::start);
     let example = Example::of("behind-balancer")
         .on_free_port("0.0.0.0:8080")
@@ -374,7 +374,7 @@ fn behind_another_balancer() {
 }
 
 #[test]
-fn an_application_with_websocket() {
+fn websocket_example_works() {
     let [one, two, site] = ["chat one", "chat two", "site"].map(Application::start);
     let example = Example::of("websocket")
         .on_free_port("0.0.0.0:8080")
@@ -402,7 +402,7 @@ fn an_application_with_websocket() {
 }
 
 #[test]
-fn rate_limits() {
+fn rate_limits_example_works() {
     let application = Application::start("app");
     let example = Example::of("rate-limits")
         .on_free_port("0.0.0.0:8080")
@@ -433,7 +433,7 @@ fn rate_limits() {
 }
 
 #[test]
-fn api_gateway() {
+fn api_gateway_example_works() {
     let [users, orders] = ["users", "orders"].map(Application::start);
     let more_users = Application::start("users");
     let example = Example::of("api-gateway")
@@ -484,7 +484,7 @@ fn api_gateway() {
 }
 
 #[test]
-fn lab() {
+fn lab_example_works() {
     let example = Example::of("lab").on_free_port("127.0.0.1:8080").start();
     example.shows("GET /?s=1k", &[], 200, &["\r\nContent-Length: 1024\r\n"]);
     example.shows("GET /?r=503", &[], 503, &[]);

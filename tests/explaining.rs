@@ -107,7 +107,7 @@ fn json_is_complete_for_long_requests() {
 }
 
 #[test]
-fn own_responses_are_explained_with_status() {
+fn local_responses_are_explained_with_status() {
     let file = written(CONFIGURATION);
     for (words, lines) in [
         (
@@ -170,7 +170,7 @@ fn own_responses_are_explained_with_status() {
 }
 
 #[test]
-fn explanation_uses_current_file_dates() {
+fn explanation_uses_file_modification_times() {
     let directory = tempfile::tempdir().expect("a directory");
     fs::write(directory.path().join("a.txt"), "hello").expect("it is ours");
     let root = directory.path().display();
@@ -192,7 +192,7 @@ fn explanation_uses_current_file_dates() {
 }
 
 #[test]
-fn invalid_questions_are_refused_with_advice() {
+fn malformed_requests_are_refused_with_advice() {
     let file = written(CONFIGURATION);
     for (words, why) in [
         (
@@ -221,7 +221,7 @@ fn invalid_questions_are_refused_with_advice() {
 }
 
 #[test]
-fn running_server_explains_and_does_the_same() {
+fn running_server_explanation_matches_response() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("admin.sock").display().to_string();
     let text = CONFIGURATION.replace("127.0.0.1:8443", "127.0.0.1:0");

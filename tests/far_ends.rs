@@ -240,7 +240,7 @@ fn serve_file(directory: &Path, text: &str, driver: &str) -> Serve {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn responses_equal_memcacheds() {
+fn responses_match_memcached() {
     let directory = tempfile::tempdir().expect("a directory");
     let theirs = directory.path().join("theirs");
     let socket = theirs.to_str().expect("UTF-8");
@@ -322,7 +322,7 @@ fn report(socket: &UdpSocket, run: u32) -> (u64, u64) {
 }
 
 #[test]
-fn an_echo_and_a_sink_need_no_file() {
+fn echo_and_sink_need_no_configuration_file() {
     for driver in drivers() {
         let arguments = [
             "--echo",
@@ -373,7 +373,7 @@ fn an_echo_and_a_sink_need_no_file() {
 }
 
 #[test]
-fn public_echo_needs_flag() {
+fn echo_on_public_address_requires_flag() {
     for (arguments, sentence) in [
         (
             &["serve", "--echo", ":0"][..],
@@ -405,7 +405,7 @@ fn public_echo_needs_flag() {
 }
 
 #[test]
-fn an_address_has_one_listener_for_datagrams() {
+fn udp_address_in_use_is_refused() {
     let taken = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let address = taken.local_addr().expect("it is bound").to_string();
     let finished = run_onrush(&["serve", "--sink", &address]);
@@ -415,7 +415,7 @@ fn an_address_has_one_listener_for_datagrams() {
 }
 
 #[test]
-fn a_reload_keeps_the_socket_and_what_was_counted() {
+fn reload_keeps_socket_and_counters() {
     let directory = tempfile::tempdir().expect("a directory");
     for driver in drivers() {
         let text = |name: &str| {
@@ -446,7 +446,7 @@ fn a_reload_keeps_the_socket_and_what_was_counted() {
 }
 
 #[test]
-fn stop_ends_under_flood() {
+fn stop_completes_under_udp_flood() {
     for driver in drivers() {
         let serve = Serve::start(&["--echo", "127.0.0.1:0", "--threads", "1", "--io", driver]);
         let address: SocketAddr = serve.address.parse().expect("an address");
@@ -476,7 +476,7 @@ fn stop_ends_under_flood() {
 }
 
 #[test]
-fn idle_connections_yield_when_descriptors_are_few() {
+fn idle_connections_are_closed_at_descriptor_limit() {
     for driver in drivers() {
         let binary = env!("CARGO_BIN_EXE_onrush");
         let command = format!(

@@ -98,7 +98,7 @@ fn assert_invalid(finished: &Finished, result: &Value, code: i32, what: &str) {
 }
 
 #[test]
-fn dropped_requests_have_own_error_kind() {
+fn dropped_requests_have_separate_error_kind() {
     for io in drivers() {
         let url = server(|number| match number % 4 {
             3 => Fault::Close,
@@ -129,7 +129,7 @@ fn silent_server_makes_run_invalid() {
 }
 
 #[test]
-fn unfinished_requests_bound_percentiles() {
+fn unfinished_requests_make_percentiles_lower_bounds() {
     for io in drivers() {
         // 75 of 300 requests hang, each on a connection of its own.
         let url = server(|number| match number % 4 {
@@ -211,7 +211,7 @@ fn stopped_generator_is_reported() {
 }
 
 #[test]
-fn repeated_short_stops_are_reported() {
+fn repeated_short_generator_stalls_are_reported() {
     let slice = Duration::from_millis(12);
     for io in drivers() {
         let url = server(|_| Fault::Slow);

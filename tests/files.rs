@@ -92,7 +92,7 @@ fn shell(line: &str) -> Finished {
 }
 
 #[test]
-fn unreadable_files_are_one_line_everywhere() {
+fn unreadable_file_error_is_one_line() {
     let place = Place::new();
     let directory = place.0.path().display().to_string();
     for (file, part) in [
@@ -112,7 +112,7 @@ fn unreadable_files_are_one_line_everywhere() {
 }
 
 #[test]
-fn a_file_may_come_through_a_pipe() {
+fn files_can_be_pipes() {
     let place = Place::new();
     let good = "[[route]]\\nrespond = { status = 200 }\\n";
     let finished = shell(&format!("onrush check <(printf '{good}')"));
@@ -129,7 +129,7 @@ fn a_file_may_come_through_a_pipe() {
 }
 
 #[test]
-fn json_on_standard_output_is_alone() {
+fn json_on_stdout_has_no_other_output() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let url = serve.url("/");
     let finished = run_onrush(&["load", &url, "-n", "10", "--json", "-"]).on_any_machine();
@@ -144,7 +144,7 @@ fn json_on_standard_output_is_alone() {
 }
 
 #[test]
-fn a_body_is_text_or_a_file_and_a_url_needs_no_scheme() {
+fn body_is_text_or_file() {
     let place = Place::new();
     let body = place.file("body", "12345");
     let serve = Serve::start(&["--respond", "200:hello"]);
@@ -179,7 +179,7 @@ fn result(place: &Place, name: &str) -> String {
 }
 
 #[test]
-fn outputs_must_differ_from_inputs() {
+fn output_over_input_file_is_refused() {
     let place = Place::new();
     let a = result(&place, "a.json");
     let before = fs::read(&a).expect("a result");
@@ -227,7 +227,7 @@ fn outputs_must_differ_from_inputs() {
 }
 
 #[test]
-fn unwritable_standard_output_is_exit_1() {
+fn unwritable_stdout_exits_1() {
     let place = Place::new();
     let a = result(&place, "a.json");
     let good = place.file("good.toml", "[[route]]\nrespond = { status = 200 }\n");
@@ -262,7 +262,7 @@ fn unwritable_standard_output_is_exit_1() {
 }
 
 #[test]
-fn server_with_full_standard_output_serves() {
+fn server_runs_with_unwritable_stdout() {
     let line = "exec onrush serve --respond 200 --listen 127.0.0.1:0 > /dev/full";
     let program = env!("CARGO_BIN_EXE_onrush");
     let line = line.replace("onrush", program);
@@ -315,7 +315,7 @@ fn failed_write_keeps_old_result() {
 }
 
 #[test]
-fn failed_allocation_is_one_line() {
+fn failed_allocation_error_is_one_line() {
     let place = Place::new();
     let text: String = (0..400_000).map(|key| format!("k{key} = 1\n")).collect();
     let file = place.file("keys.toml", text);
@@ -365,7 +365,7 @@ fn control_characters_are_replaced() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn number_of_reported_mistakes_is_bounded() {
+fn number_of_reported_errors_is_limited() {
     let place = Place::new();
     let keys: String = (0..1_000_000).map(|key| format!("k{key} = 1\n")).collect();
     let fewer: String = (0..400_000).map(|key| format!("k{key} = 1\n")).collect();
@@ -390,7 +390,7 @@ fn number_of_reported_mistakes_is_bounded() {
 }
 
 #[test]
-fn wrong_certificates_and_keys_are_identified() {
+fn certificate_file_mistakes_are_identified() {
     let place = Place::new();
     let openssl = |line: &str| {
         let mut command = Command::new("openssl");

@@ -7,7 +7,7 @@ use crate::program::{Serve, Totals, drivers, until};
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn curl_through_onrush_to_nginx() {
+fn proxy_forwards_curl_to_nginx() {
     let nginx = Peer::nginx();
     let content: Vec<u8> = (0..3_000_000).map(|at| (at * 31 % 251) as u8).collect();
     let original = nginx.write("large.bin", &content);
@@ -49,7 +49,7 @@ fn curl_through_onrush_to_nginx() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn ab_and_wrk_through_onrush_to_nginx() {
+fn proxy_forwards_ab_and_wrk_to_nginx() {
     let nginx = Peer::nginx();
     nginx.write("small", b"small");
     for io in drivers() {
@@ -63,7 +63,7 @@ fn ab_and_wrk_through_onrush_to_nginx() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn wrk_through_two_onrushes_on_unix_sockets() {
+fn chained_proxies_forward_over_unix_sockets() {
     let directory = tempfile::tempdir().expect("a directory");
     let unix = |name: &str| format!("unix:{}", directory.path().join(name).display());
     let last = Serve::start(&["--respond", "200:hello", "--listen", &unix("last")]);
@@ -99,7 +99,7 @@ fn refused_connection_is_502_and_logged() {
 }
 
 #[test]
-fn a_group_shares_its_requests_by_weight() {
+fn requests_are_distributed_by_weight() {
     let servers = ["one", "two"].map(|name| Serve::start(&["--respond", &format!("200:{name}")]));
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");

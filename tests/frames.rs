@@ -243,7 +243,7 @@ fn sink_receives_frames_on_sockets() {
 }
 
 #[test]
-fn sockets_are_spread_over_interfaces() {
+fn sockets_are_distributed_over_interfaces() {
     let Some(machines) = Machines::new() else {
         return;
     };
@@ -271,7 +271,7 @@ fn sockets_are_spread_over_interfaces() {
 }
 
 #[test]
-fn obstacles_to_frames_are_reported_before_run() {
+fn raw_frame_errors_are_reported_before_run() {
     let Some(machines) = Machines::new() else {
         return;
     };

@@ -62,7 +62,7 @@ pub(crate) fn run_together(mut commands: Vec<Command>, directory: &Path) -> (Fin
 }
 
 #[test]
-fn three_shards_add_up_exactly() {
+fn shard_results_add_up() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let directory = tempfile::tempdir().expect("a directory");
     let url = serve.url("/");
@@ -191,7 +191,7 @@ impl Drop for Machines {
 }
 
 #[test]
-fn two_machines_add_up() {
+fn results_of_two_machines_add_up() {
     let Some(machines) = Machines::new() else {
         return;
     };

@@ -158,7 +158,7 @@ fn upgrade_sends_two_goaways_and_responds() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn reloads_under_load_lose_no_stream() {
+fn reload_under_load_loses_no_stream() {
     const REQUESTS: &str = "60000";
     for io in drivers() {
         let site = Site::start(io, &responding("1"));

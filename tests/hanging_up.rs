@@ -82,7 +82,7 @@ fn assert_is_reset(mut server: Client<TcpStream>) {
 }
 
 #[test]
-fn aborted_clients_free_slots_and_queue_entries() {
+fn aborted_clients_free_connections_and_queue_entries() {
     for io in drivers() {
         let chain = Chain::start(io);
         let working = chain.ask("/working");

@@ -151,7 +151,7 @@ pub(crate) fn is_gone(directory: &str) {
 }
 
 #[test]
-fn agents_share_one_time_line() {
+fn agents_use_common_clock() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "2s", HERE, HERE);
     let out = directory.path().join("out");
@@ -172,7 +172,7 @@ fn agents_share_one_time_line() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn remote_client_exit_is_checked() {
+fn remote_client_exit_status_is_checked() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = experiment(directory.path(), "1s", HERE, HERE);
     let text = fs::read_to_string(&path).expect("it was written");
@@ -233,7 +233,7 @@ fn killed_run_leaves_no_agents() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn agents_give_up_silent_run() {
+fn agents_exit_without_heartbeat() {
     let directory = tempfile::tempdir().expect("a directory");
     let (program, agents) = long_run(directory.path());
     program.signal(Signal::STOP);
@@ -247,7 +247,7 @@ fn agents_give_up_silent_run() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn dead_host_ends_run_and_is_named() {
+fn lost_agent_ends_run_and_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let (program, agents) = long_run(directory.path());
     let (pid, _) = agents[0];
@@ -581,7 +581,7 @@ fn settings_of_killed_agent_are_restored() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn unusable_host_is_one_line() {
+fn unusable_host_error_is_one_line() {
     let Some(mut hosts) = Hosts::new() else {
         return;
     };

@@ -56,7 +56,7 @@ fn responding(body: &str) -> String {
 }
 
 #[test]
-fn a_check_names_the_file_of_each_mistake() {
+fn check_errors_have_file_and_position() {
     let place = Place::new(&[
         ("onrush.toml", FIRST),
         (
@@ -99,7 +99,7 @@ fn a_check_names_the_file_of_each_mistake() {
 }
 
 #[test]
-fn check_names_unreadable_includes() {
+fn check_reports_unreadable_includes() {
     let place = Place::new(&[
         (
             "onrush.toml",
@@ -134,7 +134,7 @@ fn check_names_unreadable_includes() {
 }
 
 #[test]
-fn a_check_warns_of_a_pattern_whose_directory_is_missing() {
+fn check_warns_of_missing_include_directory() {
     let text = format!(
         "include = \"conf.d/*.toml\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n{}",
         responding("one")
@@ -155,7 +155,7 @@ fn a_check_warns_of_a_pattern_whose_directory_is_missing() {
 }
 
 #[test]
-fn reload_names_changed_files() {
+fn reload_lists_changed_files() {
     let place = Place::new(&[
         ("onrush.toml", FIRST),
         ("conf.d/b.toml", &responding("one")),

@@ -114,7 +114,7 @@ fn check_counts(result: &Value) {
 }
 
 #[test]
-fn users_send_own_values_and_steps_are_counted() {
+fn users_send_separate_values_and_steps_are_counted() {
     for io in drivers() {
         for words in [&["broken"][..], &["broken", "close"]] {
             let shop = Shop::start(words);
@@ -305,7 +305,7 @@ fn setup_steps_run_once_and_are_not_counted() {
 }
 
 #[test]
-fn arrivals_without_free_user_are_missed() {
+fn arrivals_without_free_user_count_as_missed() {
     let shop = Shop::start(&[]);
     let text = example().replace("\"1ms-3ms\"", "\"1m\"");
     let (code, result) = shop.visit(&text, &["-R", "50", "-c", "2", "-d", "2s"]);

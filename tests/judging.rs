@@ -20,7 +20,7 @@ fn json(path: &Path) -> Value {
 }
 
 #[test]
-fn met_fail_condition_is_exit_4() {
+fn met_fail_condition_exits_4() {
     let serve = Serve::start(&["--respond", "404:hello"]);
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("result.json");
@@ -58,7 +58,7 @@ fn met_fail_condition_is_exit_4() {
 }
 
 #[test]
-fn unreachable_target_leaves_no_older_result() {
+fn unreachable_target_removes_older_result() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("result.json");
     let path = file.display().to_string();
@@ -92,7 +92,7 @@ fn stop_condition_ends_run() {
 }
 
 #[test]
-fn hopeless_run_ends_early() {
+fn certain_failure_ends_run_early() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let finished = load(&[&serve.url("/"), "-d", "1h", "--fail-if", "max > 1ns"]);
     assert_eq!(finished.code, Some(4), "{finished:?}");
@@ -105,7 +105,7 @@ fn hopeless_run_ends_early() {
 }
 
 #[test]
-fn a_quiet_run_prints_its_summary_and_nothing_else() {
+fn quiet_run_prints_only_summary() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let finished = load(&[&serve.url("/"), "-n", "100", "--quiet"]);
     assert!(
@@ -119,7 +119,7 @@ fn a_quiet_run_prints_its_summary_and_nothing_else() {
 }
 
 #[test]
-fn a_result_is_written_in_every_form() {
+fn result_is_written_in_every_format() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name).display().to_string();
@@ -205,7 +205,7 @@ fn merged_results_add_up() {
 }
 
 #[test]
-fn invalid_results_are_refused_by_name() {
+fn invalid_result_files_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("no.json").display().to_string();
     let missing = load(&["merge", &path]);
@@ -226,7 +226,7 @@ fn invalid_results_are_refused_by_name() {
 }
 
 #[test]
-fn find_max_reports_missing_rate() {
+fn find_max_reports_if_no_rate_passes() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("search.json");
@@ -280,7 +280,7 @@ fn silent() -> (TcpListener, String) {
 }
 
 #[test]
-fn stop_condition_sees_waiting_requests() {
+fn stop_condition_counts_unanswered_requests() {
     for pace in [
         &["-c", "100"][..],
         &["-c", "2", "-R", "1000"],
@@ -305,7 +305,7 @@ fn stop_condition_sees_waiting_requests() {
 }
 
 #[test]
-fn seconds_without_a_response_are_rows() {
+fn seconds_without_response_have_rows() {
     let (_listener, url) = silent();
     let finished = load(&[&url, "-d", "2500ms", "-R", "10", "-q", "--json", "-"]);
     assert_eq!(finished.code, Some(5), "{finished:?}");

@@ -46,7 +46,7 @@ fn is_let_in(serve: &Serve) {
 }
 
 #[test]
-fn slot_is_released_however_request_ends() {
+fn concurrency_slot_is_always_released() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     for driver in drivers() {

@@ -29,7 +29,7 @@ pub(crate) fn number(value: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn counts_equal_the_servers() {
+fn counts_match_server_counts() {
     for io in drivers() {
         for arguments in [
             &["-n", "1000", "-c", "7"][..],
@@ -66,7 +66,7 @@ fn counts_equal_the_servers() {
 }
 
 #[test]
-fn timed_run_misses_only_in_flight_requests() {
+fn timed_run_omits_only_in_flight_requests() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let (code, result) = load(
         &serve.url("/"),
@@ -82,7 +82,7 @@ fn timed_run_misses_only_in_flight_requests() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn it_loads_nginx_and_haproxy() {
+fn load_works_with_nginx_and_haproxy() {
     let nginx = Peer::nginx();
     let haproxy = Peer::haproxy("127.0.0.1:9");
     for url in [nginx.url("/"), haproxy.url("/own")] {
@@ -101,7 +101,7 @@ fn it_loads_nginx_and_haproxy() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_load_through_haproxy_to_onrush_loses_nothing() {
+fn load_through_haproxy_loses_no_response() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let haproxy = Peer::haproxy(&serve.address);
     let (code, result) = load(&haproxy.url("/"), &["-n", "3000", "-c", "20"]);
@@ -112,7 +112,7 @@ fn a_load_through_haproxy_to_onrush_loses_nothing() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_load_through_onrush_to_nginx_loses_nothing() {
+fn load_through_proxy_to_nginx_loses_no_response() {
     let nginx = Peer::nginx();
     for io in drivers() {
         let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
@@ -133,7 +133,7 @@ fn a_load_through_onrush_to_nginx_loses_nothing() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn closing_server_loses_no_response() {
+fn server_closing_keepalive_connections_loses_no_response() {
     let nginx = Peer::nginx_keeping(7);
     for io in drivers() {
         let serve = Serve::start(&["--forward", &nginx.server(), "--io", io]);
@@ -153,7 +153,7 @@ fn closing_server_loses_no_response() {
 }
 
 #[test]
-fn stopping_server_behind_proxy_loses_no_get() {
+fn server_restart_loses_no_proxied_get() {
     // Both listen on the same socket path, one after the other; in between requests are refused.
     let directory = tempfile::tempdir().expect("a directory");
     let unix = format!("unix:{}", directory.path().join("server").display());
@@ -174,7 +174,7 @@ fn stopping_server_behind_proxy_loses_no_get() {
 }
 
 #[test]
-fn a_load_over_unix_sockets_loses_nothing() {
+fn load_over_unix_sockets_loses_no_response() {
     let directory = tempfile::tempdir().expect("a directory");
     let unix = |name: &str| format!("unix:{}", directory.path().join(name).display());
     let last = Serve::start(&["--respond", "200:hello", "--listen", &unix("last")]);
@@ -212,7 +212,7 @@ fn malformed_responses_are_errors() {
 }
 
 #[test]
-fn unreachable_target_is_exit_2() {
+fn unreachable_target_exits_2() {
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let refusing = format!("http://{}/", nobody.local_addr().expect("bound"));
     drop(nobody);
@@ -229,7 +229,7 @@ fn unreachable_target_is_exit_2() {
 }
 
 #[test]
-fn invalid_flags_are_exit_1() {
+fn invalid_flags_exit_1() {
     let url = "http://127.0.0.1:9/";
     for (arguments, part) in [
         (&["load", url, "-c", "0"][..], "out of range"),
@@ -260,7 +260,7 @@ fn invalid_flags_are_exit_1() {
 }
 
 #[test]
-fn more_connections_than_descriptors_are_refused_before_the_run() {
+fn too_many_connections_for_descriptors_are_refused() {
     let mut command = std::process::Command::new("prlimit");
     command.args(["--nofile=50:50", env!("CARGO_BIN_EXE_onrush")]);
     command.args(["load", "http://127.0.0.1:9/", "-c", "100", "-n", "100"]);
@@ -272,7 +272,7 @@ fn more_connections_than_descriptors_are_refused_before_the_run() {
 }
 
 #[test]
-fn unwritable_result_is_one_line() {
+fn unwritable_result_error_is_one_line() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let finished = run_onrush(&["load", &serve.url("/"), "-n", "10", "--json", "/dev/full"]);
     assert_eq!(finished.code, Some(1), "{finished:?}");
@@ -291,7 +291,7 @@ fn unwritable_result_is_one_line() {
 }
 
 #[test]
-fn ctrl_c_ends_a_run_with_its_report() {
+fn ctrl_c_ends_run_with_report() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let program = Program::start(&mut onrush(&[
         "load",
@@ -330,7 +330,7 @@ fn connection_rate_sends_one_request_each() {
 }
 
 #[test]
-fn metrics_of_run_and_flags_of_oha_and_hey() {
+fn run_exports_metrics_with_oha_and_hey_flags() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let url = serve.url("/");
     let words = [

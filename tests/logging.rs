@@ -41,7 +41,7 @@ fn lines(path: &Path, count: usize) -> Vec<String> {
 }
 
 #[test]
-fn log_formats_combined_and_json() {
+fn combined_and_json_formats_are_logged() {
     for io in drivers() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("access.log");
@@ -119,7 +119,7 @@ fn log_formats_combined_and_json() {
 }
 
 #[test]
-fn a_forwarded_request_says_where_it_went_and_why_it_failed() {
+fn forwarded_request_logs_server_and_failure() {
     let application = Application::start("one");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("access.log");
@@ -155,7 +155,7 @@ fn a_forwarded_request_says_where_it_went_and_why_it_failed() {
 }
 
 #[test]
-fn only_those_that_are_asked_for_have_a_line() {
+fn only_selected_requests_are_logged() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("access.log");
     // Its response is truncated.
@@ -221,7 +221,7 @@ fn rotated_log_loses_no_line() {
 }
 
 #[test]
-fn a_full_disk_loses_lines_and_nothing_else() {
+fn full_disk_loses_only_log_lines() {
     // Writes to it fail as on a full disk (full(4)).
     let directory = tempfile::tempdir().expect("a directory");
     let serve = start(&directory, "access = \"/dev/full\"", &responding(), &[]);
@@ -266,7 +266,7 @@ fn a_full_disk_loses_lines_and_nothing_else() {
 }
 
 #[test]
-fn syslog_gets_messages_and_may_be_gone() {
+fn syslog_receives_messages_and_can_be_absent() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("log");
     let (unix, udp) = (
@@ -342,7 +342,7 @@ fn fills_a_pipe(directory: &TempDir, then: impl FnOnce(&Serve)) {
 }
 
 #[test]
-fn unread_log_blocks_no_request() {
+fn unread_log_pipe_does_not_block() {
     let directory = tempfile::tempdir().expect("a directory");
     fills_a_pipe(&directory, |_| {});
     // A pipe without a reader is an error, and does not block.
@@ -361,7 +361,7 @@ fn unread_log_blocks_no_request() {
 }
 
 #[test]
-fn log_of_earlier_configuration_is_completed() {
+fn log_of_previous_configuration_is_flushed() {
     let directory = tempfile::tempdir().expect("a directory");
     fills_a_pipe(&directory, |serve| {
         let text = text("access = \"access.log\"", &responding());
@@ -372,7 +372,7 @@ fn log_of_earlier_configuration_is_completed() {
 }
 
 #[test]
-fn log_to_standard_output() {
+fn access_log_is_written_to_stdout() {
     let directory = tempfile::tempdir().expect("a directory");
     let log = "access = \"stdout\", format = \"line: {method} {status}\"";
     let serve = start(&directory, log, &responding(), &[]);

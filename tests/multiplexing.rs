@@ -7,7 +7,7 @@ use crate::program::{drivers, run_onrush};
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn streams_are_counted_as_nginx_counts_them() {
+fn stream_counts_match_nginx() {
     for io in drivers() {
         let nginx = Peer::nginx_with_http2(1_000_000, "");
         let url = nginx.url("/");
@@ -59,7 +59,7 @@ fn streams_are_counted_as_nginx_counts_them() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn goaway_and_few_streams_lose_nothing() {
+fn goaway_and_stream_limit_lose_no_request() {
     for io in drivers() {
         let nginx = Peer::nginx_with_http2(50, "http2_max_concurrent_streams 3;");
         let arguments = ["-n", "2000", "-c", "3", "-m", "9", "--http2", "--io", io];
@@ -73,7 +73,7 @@ fn goaway_and_few_streams_lose_nothing() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn counts_equal_h2os() {
+fn counts_match_h2o() {
     for io in drivers() {
         let Some(h2o) = Peer::h2o() else { return };
         h2o.write("small", b"hello");
@@ -115,7 +115,7 @@ fn h2load_command_lines_are_accepted() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn large_responses_and_statuses_come_over_tls() {
+fn large_responses_and_statuses_work_over_tls() {
     let directory = tempfile::tempdir().expect("a directory");
     let (certificate, key) = write_certificate(directory.path(), "nginx", RSA);
     for io in drivers() {

@@ -69,7 +69,7 @@ fn files_read_by_requests_file_are_not_overwritten() {
 }
 
 #[test]
-fn unread_pipe_costs_no_run() {
+fn unread_pipe_is_refused_before_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let fifo = fifo(directory.path()).display().to_string();
     let serve = Serve::start(&["--respond", "200"]);
@@ -84,7 +84,7 @@ fn unread_pipe_costs_no_run() {
 }
 
 #[test]
-fn slow_reader_is_awaited_until_signal() {
+fn output_waits_for_slow_reader_until_signal() {
     let directory = tempfile::tempdir().expect("a directory");
     let fifo = fifo(directory.path());
     let mut reader = reader(&fifo);

@@ -61,7 +61,7 @@ fn respond(mut stream: TcpStream, requests: &AtomicUsize, told: &Barrier) {
 }
 
 #[test]
-fn paused_proxy_delivers_arrived_responses() {
+fn stalled_proxy_delivers_received_responses() {
     for io in drivers() {
         let ([one, other], requests, told) = servers();
         let directory = tempfile::tempdir().expect("a directory");

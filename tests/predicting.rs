@@ -19,7 +19,7 @@ const EIGHT_CPUS: &str =
     "nodes = [\"0-7\"]\napplication = \"1-7\"\n[[interface]]\nirq_cpus = \"0\"\n";
 
 #[test]
-fn prediction_from_files_has_reasons() {
+fn prediction_from_files_states_limiter() {
     let directory = tempfile::tempdir().expect("a directory");
     let machine = file(directory.path(), "machine.toml", EIGHT_CPUS);
     let cost = file(directory.path(), "cost.toml", "application_us = 70\n");
@@ -38,7 +38,7 @@ fn prediction_from_files_has_reasons() {
 }
 
 #[test]
-fn prediction_from_snapshot_and_this_machine() {
+fn prediction_works_from_snapshot_and_local_machine() {
     let directory = tempfile::tempdir().expect("a directory");
     let snapshot = directory.path().join("snapshot.json").display().to_string();
     let taken = run_onrush(&["tune", "snapshot", "-o", &snapshot]);
@@ -55,7 +55,7 @@ fn prediction_from_snapshot_and_this_machine() {
 }
 
 #[test]
-fn the_model_is_checked_without_a_machine() {
+fn model_check_needs_no_machine() {
     let finished = predict(&["--check"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.out.contains("all: median error"), "{finished:?}");
@@ -89,7 +89,7 @@ fn invalid_prediction_input_is_refused() {
 }
 
 #[test]
-fn wire_rates_follow_ethernet() {
+fn wire_rates_match_ethernet() {
     let finished = run_onrush(&["bench", "wire", "--rate", "10G", "--mtu", "64,1500"]);
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(

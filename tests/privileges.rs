@@ -159,7 +159,7 @@ fn unreadable_file_is_403_and_logged_once() {
 }
 
 #[test]
-fn no_thread_keeps_root_rights() {
+fn threads_drop_root_privileges() {
     if !is_root() {
         return;
     }
@@ -262,7 +262,7 @@ fn reload_with_root_only_key_gives_advice() {
 }
 
 #[test]
-fn unreadable_watched_files_are_named_once() {
+fn unreadable_watched_files_are_reported_once() {
     if !is_root() {
         return;
     }
@@ -469,7 +469,7 @@ fn non_root_cannot_change_user() {
 }
 
 #[test]
-fn unknown_user_is_one_line() {
+fn unknown_user_error_is_one_line() {
     for (user, part) in [
         ("no-such-user", "user no-such-user is not in /etc/passwd"),
         ("4294967294", "set one (group, or --user 4294967294:GROUP)"),
@@ -508,7 +508,7 @@ pub(crate) fn runs_as(user: u32) -> bool {
 }
 
 #[test]
-fn seccomp_filter_stays_and_server_works() {
+fn server_works_with_seccomp_filter() {
     for io in drivers() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("onrush.toml");

@@ -56,7 +56,7 @@ fn resident(process: u32) -> u64 {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn memory_of_earlier_configurations_is_returned() {
+fn memory_of_old_configurations_is_freed() {
     for io in drivers() {
         let route = |number| {
             let group = format!(

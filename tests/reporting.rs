@@ -144,7 +144,7 @@ fn at(url: &str, words: &[&str]) -> Vec<String> {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn foreign_clients_report_servers_counts() {
+fn client_reports_match_server_counts() {
     for (results, program, words) in CLIENTS {
         if !are_installed(&[program]) {
             continue;
@@ -160,7 +160,7 @@ fn foreign_clients_report_servers_counts() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn vegeta_reports_servers_counts() {
+fn vegeta_report_matches_server_counts() {
     if !are_installed(&["vegeta", "sh"]) {
         return;
     }
@@ -173,7 +173,7 @@ fn vegeta_reports_servers_counts() {
 }
 
 #[test]
-fn emulated_reports_are_parsed_as_originals() {
+fn emulated_reports_match_server_counts() {
     for (results, words) in OURS {
         agrees(results, |url| {
             let words = at(url, words);

@@ -46,7 +46,7 @@ fn curl_gets_the_fixed_response() {
 }
 
 #[test]
-fn curl_sends_unread_bodies() {
+fn unread_request_bodies_are_discarded() {
     let directory = site();
     let large = directory.path().join("large.bin").display().to_string();
     let serve = Serve::start(&["--respond", "200:hello"]);
@@ -59,7 +59,7 @@ fn curl_sends_unread_bodies() {
 }
 
 #[test]
-fn curl_gets_files() {
+fn curl_downloads_files() {
     let directory = site();
     let serve = Serve::start(&[&directory.path().display().to_string()]);
     assert_eq!(curl(&[&serve.url("/")]).out, "<h1>home</h1>\n");
@@ -104,7 +104,7 @@ fn curl_gets_files() {
 }
 
 #[test]
-fn curl_gets_a_large_file_unchanged_and_only_when_it_has_changed() {
+fn large_file_supports_conditional_requests() {
     let directory = site();
     let copy = directory.path().join("copy").display().to_string();
     let tag = directory.path().join("tag").display().to_string();
@@ -286,7 +286,7 @@ fn pipelined_responses_are_in_order() {
 }
 
 #[test]
-fn slow_client_is_dropped() {
+fn slow_client_is_disconnected() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");

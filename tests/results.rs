@@ -38,7 +38,7 @@ const PACKETS: &str = "load-packets.schema.json";
 const SEARCH: &str = "load-search.schema.json";
 
 #[test]
-fn result_of_each_scheme_and_command_conforms_to_its_schema() {
+fn results_conform_to_json_schema() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let tls = Serve::start(&["--respond", "200:hello", "--tls", "self-signed"]);
     let (echo, _echo) = listener("echo", "");
@@ -105,7 +105,7 @@ fn result_has_no_credentials() {
 }
 
 #[test]
-fn lookup_of_a_name_is_reported() {
+fn dns_lookup_time_is_reported() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let port = serve.address.rsplit(':').next().expect("it has a port");
     let url = format!("http://localhost:{port}/");
@@ -127,7 +127,7 @@ fn lookup_of_a_name_is_reported() {
 }
 
 #[test]
-fn latencies_are_split_by_class_of_status() {
+fn latencies_are_split_by_status_class() {
     let serve = Serve::start(&["--synthetic"]);
     let words = [
         &serve.url("/?r=200"),
@@ -153,7 +153,7 @@ fn latencies_are_split_by_class_of_status() {
 }
 
 #[test]
-fn report_of_one_request_is_in_the_singular() {
+fn report_uses_singular_for_one_request() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let (text, _) = result(&[&serve.url("/"), "-n", "1"], RUN);
     let nouns = ["requests", "connections", "threads", "responses", "errors"];
@@ -163,7 +163,7 @@ fn report_of_one_request_is_in_the_singular() {
 }
 
 #[test]
-fn fewer_requests_than_connections_are_valid() {
+fn fewer_requests_than_connections_are_not_suspect() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let (text, value) = result(&[&serve.url("/"), "-c", "5", "-n", "3"], RUN);
     assert_eq!(value["requests"], 3);
@@ -172,7 +172,7 @@ fn fewer_requests_than_connections_are_valid() {
 }
 
 #[test]
-fn bursts_send_what_was_planned_and_are_not_suspect() {
+fn bursts_send_planned_requests() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     let words = [&serve.url("/"), "--burst", "50/1s", "-d", "3s", "-c", "50"];
     let (text, value) = result(&words, RUN);

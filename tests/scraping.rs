@@ -167,7 +167,7 @@ fn whole(address: &str, request: &str) -> Vec<u8> {
 }
 
 #[test]
-fn protobuf_equals_text() {
+fn protobuf_metrics_equal_text_metrics() {
     let server = Scraped::start();
     server.use_all();
     server.ask("/", 100);
@@ -260,7 +260,7 @@ fn protobuf_equals_text() {
 }
 
 #[test]
-fn forwarding_costs_are_counted() {
+fn forwarding_metrics_are_counted() {
     let server = Scraped::start();
     server.use_all();
     let families = families(&server.scrape(PROTOBUF));
@@ -339,7 +339,7 @@ fn forwarding_costs_are_counted() {
 }
 
 #[test]
-fn server_times_to_first_and_last_byte() {
+fn times_to_first_and_last_byte_are_measured() {
     for io in drivers() {
         let application = HoldingServer::start();
         let text = format!(
@@ -389,7 +389,7 @@ fn server_times_to_first_and_last_byte() {
 }
 
 #[test]
-fn servers_with_one_address_share_series() {
+fn servers_with_same_address_share_series() {
     let application = HoldingServer::start();
     let port = application.address.rsplit_once(':').expect("a port").1;
     let text = format!(

@@ -102,7 +102,7 @@ fn start_up_lines_describe_accept_mode() {
 }
 
 #[test]
-fn an_address_in_use_is_refused() {
+fn address_in_use_is_refused() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("bound").to_string();
     let said = refused(&["--respond", "200", "--listen", &address]);
@@ -130,7 +130,7 @@ fn failed_start_leaves_no_socket() {
 }
 
 #[test]
-fn unix_socket_of_killed_server_is_taken_over() {
+fn unix_socket_of_killed_server_is_reused() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("socket");
     let unix = format!("unix:{}", socket.display());
@@ -164,7 +164,7 @@ fn killed_server_restarts_at_once() {
 }
 
 #[test]
-fn invalid_content_is_refused() {
+fn invalid_content_arguments_are_refused() {
     for (arguments, part) in [
         (
             &["/nonexistent"][..],
@@ -269,7 +269,7 @@ fn help_and_version_exit_0() {
 }
 
 #[test]
-fn mistakes_are_reported_with_position() {
+fn configuration_errors_have_position() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     let path_text = path.display().to_string();
@@ -482,7 +482,7 @@ fn expired_certificate_is_a_warning() {
 }
 
 #[test]
-fn errors_of_flags_have_no_position() {
+fn flag_errors_have_no_position() {
     let directory = certificates();
     let path = directory.path().join("onrush.toml");
     fs::write(
@@ -510,7 +510,7 @@ fn errors_of_flags_have_no_position() {
 }
 
 #[test]
-fn too_few_descriptors_are_refused_and_a_low_soft_limit_is_raised() {
+fn low_descriptor_limit_is_raised_or_refused() {
     let under = |limit: &str, arguments: &[&str]| {
         let mut command = Command::new("prlimit");
         command.arg(format!("--nofile={limit}"));
@@ -553,7 +553,7 @@ fn serve_within_64_files(arguments: &[&str]) -> Serve {
 const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 
 #[test]
-fn few_descriptors_serve_many_clients_in_turn() {
+fn few_descriptors_serve_many_clients() {
     for io in drivers() {
         let server = Serve::start(&["--respond", "200:hello"]);
         let proxy = serve_within_64_files(&["--forward", &server.url("/"), "--io", io]);
@@ -589,7 +589,7 @@ fn few_descriptors_serve_many_clients_in_turn() {
 }
 
 #[test]
-fn idle_clients_yield_when_descriptors_are_few() {
+fn idle_clients_are_closed_at_descriptor_limit() {
     for io in drivers() {
         let serve = serve_within_64_files(&["--respond", "200:hello", "--io", io]);
         let mut clients: Vec<_> = (0..100).map(|_| serve.connect()).collect();
@@ -633,7 +633,7 @@ fn server_recovers_from_descriptor_exhaustion() {
 }
 
 #[test]
-fn server_with_closed_output_serves() {
+fn server_runs_with_closed_stdout() {
     let mut command = onrush(&[
         "serve",
         "--forward",
@@ -665,7 +665,7 @@ fn server_with_closed_output_serves() {
 }
 
 #[test]
-fn server_with_full_output_ends() {
+fn server_with_full_output_exits() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("socket");
     let (_reader, output) = std::io::pipe().expect("a pipe");

@@ -17,7 +17,7 @@ fn response(address: &str, path: &str, fields: &str) -> String {
 }
 
 #[test]
-fn page_is_public_and_data_needs_token() {
+fn status_page_is_public_but_data_requires_token() {
     let directory = tempfile::tempdir().expect("a directory");
     let token = directory.path().join("token");
     fs::write(&token, TOKEN).expect("it is ours");

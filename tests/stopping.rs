@@ -126,7 +126,7 @@ fn clients_connected_before_stop_get_responses() {
 }
 
 #[test]
-fn requests_during_pause_get_responses() {
+fn requests_sent_while_suspended_get_responses() {
     for io in drivers() {
         let serve = Serve::start(&["--respond", "200:hello", "--io", io]);
         let mut clients: Vec<_> = (0..50).map(|_| serve.connect()).collect();
@@ -181,7 +181,7 @@ fn draining_server_frees_unix_socket() {
 }
 
 #[test]
-fn foreign_reload_signals_are_harmless() {
+fn unneeded_reload_signals_are_ignored() {
     let serve = Serve::start(&["--respond", "200:hello"]);
     for (signal, words) in [
         (Signal::HUP, "SIGHUP: nothing was done"),
@@ -279,7 +279,7 @@ fn second_signal_ends_drain() {
 }
 
 #[test]
-fn drain_timeout_cuts_off_and_counts() {
+fn drain_timeout_closes_and_counts_connections() {
     let directory = tempfile::tempdir().expect("a directory");
     let (listener, address) = silent_server();
     let path = directory.path().join("onrush.toml");
@@ -310,7 +310,7 @@ fn silent_server() -> (TcpListener, String) {
 }
 
 #[test]
-fn unread_error_log_blocks_nothing() {
+fn unread_error_log_does_not_block() {
     for io in drivers() {
         let (_reader, mut writer) = std::io::pipe().expect("a pipe");
         // The capacity of a pipe (pipe(7)): the first log line does not fit.

@@ -32,7 +32,7 @@ fn got(words: &[&str]) -> String {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn curl_and_h2load_get_what_is_served() {
+fn curl_and_h2load_receive_http2_responses() {
     for io in drivers() {
         let directory = tempfile::tempdir().expect("a directory");
         let large: Vec<u8> = (0..3_000_000_u32).map(|at| (at * 7 % 251) as u8).collect();

@@ -100,7 +100,7 @@ fn server_events_are_recorded() {
 }
 
 #[test]
-fn events_are_followed_until_the_server_ends() {
+fn events_are_followed_until_server_exits() {
     let server = Administered::start("auto", &responding("one"));
     let address = format!("unix:{}", server.socket.display());
     let words = ["ctl", "--address", &address, "events", "--follow"];
@@ -151,7 +151,7 @@ fn follower_ends_when_server_is_killed() {
 }
 
 #[test]
-fn error_log_level_and_format() {
+fn error_log_follows_level_and_format() {
     let server = Administered::start("auto", &responding("one"));
     assert_eq!(server.ctl(&["log", "level"]).out, "info\n");
     let refused = server.ctl(&["log", "level", "loud"]);
@@ -221,7 +221,7 @@ fn slow_follower_is_dropped() {
 }
 
 #[test]
-fn error_log_shows_no_lines_of_file() {
+fn error_log_omits_configuration_text() {
     let server = Administered::start("auto", &responding("one"));
     let bad = "[[route]]\nresponse_headers = { set = { X-Key = \"TOPSECRET\", Content-Length = \"1\" } }\nsynthetic = true\n";
     fs::write(&server.path, whole(&server.socket, bad)).expect("it is ours");

@@ -13,7 +13,7 @@ fn status(address: &str, file: &str) -> Option<i32> {
 }
 
 #[test]
-fn reload_replaces_the_token() {
+fn reload_replaces_admin_token() {
     const NEW: &str = "fedcba9876543210fedcba9876543210";
     let directory = tempfile::tempdir().expect("a directory");
     let (serve, address, file) = administered_by_tcp(directory.path());

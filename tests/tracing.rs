@@ -267,7 +267,7 @@ fn counts(server: &Administered) -> (u64, u64) {
 }
 
 #[test]
-fn a_request_and_each_of_its_attempts_are_spans_of_one_trace() {
+fn request_and_attempts_are_spans_of_same_trace() {
     for io in drivers() {
         let (application, collector) = (Application::start("app"), Collector::start(TAKES));
         let text = format!(
@@ -407,7 +407,7 @@ fn accepted_and_refused_spans_are_counted() {
 }
 
 #[test]
-fn recovered_collector_gets_kept_spans() {
+fn recovered_collector_gets_buffered_spans() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
     drop(listener);

@@ -256,7 +256,7 @@ fn permanent_changes_outlast_temporary_ones() {
 }
 
 #[test]
-fn command_ends_with_its_children() {
+fn signal_ends_command_and_its_children() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let file = root.path().join("number");
@@ -314,7 +314,7 @@ fn second_apply_changes_nothing() {
 }
 
 #[test]
-fn damaged_journal_is_undone_where_readable() {
+fn readable_part_of_damaged_journal_is_undone() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -362,7 +362,7 @@ fn damaged_journal_is_undone_where_readable() {
 }
 
 #[test]
-fn duration_is_checked_before_changes() {
+fn invalid_duration_is_refused_before_changes() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -395,7 +395,7 @@ fn duration_is_checked_before_changes() {
 }
 
 #[test]
-fn confirmed_changes_stay() {
+fn confirmed_changes_are_kept() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let child = Command::new(env!("CARGO_BIN_EXE_onrush"))
@@ -492,7 +492,7 @@ fn latency_goal_keeps_cpus_awake() {
 }
 
 #[test]
-fn a_machine_is_shown_diagnosed_and_searched() {
+fn machine_can_be_shown_diagnosed_and_searched() {
     let root = cloud().write();
     let place = path(root.path()).to_owned();
     let picture = root.path().join("machine.svg");
@@ -610,7 +610,7 @@ fn process_is_diagnosed_and_shown() {
 }
 
 #[test]
-fn an_allowance_that_was_exceeded_is_diagnosed_from_a_snapshot() {
+fn exceeded_allowance_is_diagnosed_from_snapshot() {
     let root = cloud().write();
     let file = root.path().join("machine.json");
     let place = path(root.path()).to_owned();
@@ -671,7 +671,7 @@ fn recommended_settings_exist_and_are_not_lowered() {
 }
 
 #[test]
-fn unprivileged_apply_names_capability() {
+fn unprivileged_apply_reports_missing_capability() {
     let directory = tempfile::tempdir().expect("a directory");
     let everybody = fs::Permissions::from_mode(0o755);
     fs::set_permissions(directory.path(), everybody).expect("permitted");

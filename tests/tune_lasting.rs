@@ -110,7 +110,7 @@ fn temporary_changes_are_undone_without_journal() {
 }
 
 #[test]
-fn foreign_changes_stay() {
+fn changes_by_other_programs_are_kept() {
     let root = cloud().write();
     let place = path(root.path());
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -163,7 +163,7 @@ fn killed(root: &Path, until: &[&str]) {
 }
 
 #[test]
-fn killed_apply_is_undone_by_the_process_that_watches_it() {
+fn watcher_undoes_killed_apply() {
     for until in [["--confirm-within", "10m"], ["--for", "10m"]] {
         let root = cloud().write();
         let somaxconn = root.path().join("proc/sys/net/core/somaxconn");
@@ -178,7 +178,7 @@ fn killed_apply_is_undone_by_the_process_that_watches_it() {
 }
 
 #[test]
-fn killed_apply_is_undone_by_next_start() {
+fn killed_apply_is_detected_and_undone() {
     for (verb, code, expected) in [
         (
             "status",
@@ -250,7 +250,7 @@ fn empty_journal_is_damaged() {
 }
 
 #[test]
-fn unrecorded_run_keeps_earlier_run() {
+fn unrecordable_run_preserves_journal() {
     let root = cloud().write();
     let place = path(root.path());
     fs::create_dir_all(root.path().join("run")).expect("a directory");
@@ -273,7 +273,7 @@ fn unrecorded_run_keeps_earlier_run() {
 }
 
 #[test]
-fn run_without_changes_is_forgotten() {
+fn run_without_changes_is_not_recorded() {
     let root = cloud().write();
     let place = path(root.path());
     let somaxconn = root.path().join("proc/sys/net/core/somaxconn");

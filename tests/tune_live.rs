@@ -68,7 +68,7 @@ impl Namespace {
 }
 
 #[test]
-fn remote_session_interface_needs_guard() {
+fn interface_of_remote_session_requires_guard() {
     let Some(namespace) = Namespace::with_veth("session") else {
         return;
     };
@@ -319,7 +319,7 @@ fn renamed_interface_is_restored() {
 }
 
 #[test]
-fn machine_wide_changes_are_reported() {
+fn changes_beyond_namespace_are_reported() {
     let Some(namespace) = Namespace::with_veth("beyond") else {
         return;
     };

@@ -82,7 +82,7 @@ fn outputs_never_overwrite_inputs() {
 }
 
 #[test]
-fn unwritable_outputs_are_one_line() {
+fn unwritable_output_error_is_one_line() {
     let root = cloud().write();
     let place = path(root.path());
     let fifo = root.path().join("fifo");

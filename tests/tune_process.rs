@@ -44,7 +44,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_stopped_server_with_unread_requests_is_named() {
+fn stopped_server_is_diagnosed_by_unread_requests() {
     // A free port, because this server cannot choose one.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = free.local_addr().expect("an address");
@@ -128,7 +128,7 @@ impl Drop for Tenth {
 }
 
 #[test]
-fn quota_of_process_is_found() {
+fn cpu_quota_of_process_is_found() {
     let Some(group) = Tenth::new() else {
         eprintln!(
             "skipped: no control group with a quota can be made here; it takes root and a writable cgroup mount"

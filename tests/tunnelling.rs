@@ -11,7 +11,7 @@ use crate::peer::{Peer, TlsClient, python};
 use crate::program::{Client, Program, Serve, drivers};
 
 #[test]
-fn websocket_tunnel() {
+fn websocket_is_tunnelled() {
     let application = Application::start("chat");
     for io in drivers() {
         let serve = Serve::start(&["--forward", &application.address, "--io", io]);
@@ -27,7 +27,7 @@ fn websocket_tunnel() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn websocket_tunnel_through_haproxy_and_onrushes() {
+fn websocket_is_tunnelled_through_haproxy() {
     let application = Application::start("chat");
     let last = Serve::start(&["--forward", &application.address]);
     let middle = Peer::haproxy(&last.address);
@@ -38,7 +38,7 @@ fn websocket_tunnel_through_haproxy_and_onrushes() {
 }
 
 #[test]
-fn websocket_tunnel_over_tls() {
+fn websocket_is_tunnelled_over_tls() {
     let application = Application::start("chat");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
@@ -95,7 +95,7 @@ impl Others {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn websocket_tunnel_over_http2() {
+fn websocket_is_tunnelled_over_http2() {
     let Some(others) = Others::new() else {
         return;
     };
@@ -114,7 +114,7 @@ fn websocket_tunnel_over_http2() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn websocket_tunnel_over_http2_between_onrushes() {
+fn websocket_is_tunnelled_over_http2_upstream() {
     let Some(others) = Others::new() else {
         return;
     };

@@ -240,7 +240,7 @@ fn upgrades_under_load_lose_no_request() {
 }
 
 #[test]
-fn tunnels_of_old_process_live_until_drain() {
+fn tunnels_of_old_process_last_until_drain() {
     let application = Application::start("chat");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
@@ -271,7 +271,7 @@ fn tunnels_of_old_process_live_until_drain() {
 }
 
 #[test]
-fn upgrade_starts_replaced_program() {
+fn upgrade_starts_new_binary() {
     let directory = tempfile::tempdir().expect("a directory");
     // Before anything is started: a program that is open for writing cannot be started.
     let copy = directory.path().join("copy");
@@ -393,7 +393,7 @@ fn replace(program: &Path, by: impl AsRef<Path>) {
 }
 
 #[test]
-fn hung_successor_ends_with_old_process() {
+fn hung_new_process_is_killed_with_old_process() {
     let directory = tempfile::tempdir().expect("a directory");
     let words = ["--respond", "200:hello", "--listen", "127.0.0.1:0"];
     let (serve, program) = replaceable(directory.path(), &words);
@@ -411,7 +411,7 @@ fn hung_successor_ends_with_old_process() {
 }
 
 #[test]
-fn reload_during_upgrade_is_done_by_survivor() {
+fn reload_during_upgrade_runs_in_surviving_process() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("onrush.toml");
     let text = |body: &str| {

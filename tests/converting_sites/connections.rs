@@ -28,7 +28,7 @@ fn responses(port: u16, host: &str) -> usize {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn connections_that_nginx_closes_stay_open_with_a_note() {
+fn connections_remain_open_longer_with_note() {
     const SITES: [(&str, &str); 4] = [
         (
             "keepalive_requests 2; root $FILES/www;",
@@ -70,7 +70,7 @@ fn connections_that_nginx_closes_stay_open_with_a_note() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn a_read_timeout_of_one_location_is_its_own() {
+fn read_timeout_is_per_location() {
     let directory = tempfile::tempdir().expect("a directory");
     let (port, silent) = (free_port(), HoldingServer::start());
     let text = format!(
@@ -200,7 +200,7 @@ fn half_closed(port: u16, server: &HoldingServer) -> (TcpStream, TcpStream) {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn half_closed_tunnels_end_after_server_fin() {
+fn half_closed_tunnels_close_after_server_fin() {
     let server = HoldingServer::start();
     // The tunnel with client-fin opens first and has the shorter timeout, but it must outlive the other.
     let sites = ["timeout client-fin 1s", "timeout server-fin 2s"].map(|line| {

@@ -123,7 +123,7 @@ const LISTENERS: &[Site] = &[
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn listeners_with_proxy_headers_differ_where_a_note_announces_it() {
+fn proxy_protocol_listeners_differ_only_as_noted() {
     // Servers that trust X-Forwarded-For would block requests under the address rules of others.
     let (own, others) = LISTENERS.split_at(4);
     compare_listeners(own);

@@ -51,7 +51,7 @@ fn statuses(directory: &Path, port: u16, words: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn sites_of_unknown_modules_are_closed() {
+fn sites_with_unknown_modules_refuse_requests() {
     let directory = tempfile::tempdir().expect("a directory");
     let port = free_port();
     let sites = GUARDS.iter().map(|(lines, _)| *lines).chain(HANDLERS);

@@ -69,7 +69,7 @@ fn shown(status: &str, body: &str) -> String {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn hosts_come_from_targets_and_http2() {
+fn host_comes_from_absolute_target_or_http2_authority() {
     let directory = tempfile::tempdir().expect("a directory");
     let (port, port_of_http2) = (free_port(), free_port());
     let servers = SERVERS.map(|(name, lines)| {
@@ -85,7 +85,7 @@ fn hosts_come_from_targets_and_http2() {
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn hosts_of_names_without_an_equivalent_do_not_reach_the_default_server() {
+fn unsupported_server_names_do_not_reach_default_server() {
     let directory = tempfile::tempdir().expect("a directory");
     let port = free_port();
     let servers = [

@@ -83,7 +83,7 @@ const SLASHES: &str = "location //admin/ { deny all; } location ~ ^//re { deny a
 
 #[test]
 #[ignore = "foreign programs: make test-all"]
-fn settings_of_the_default_server_apply_or_a_note_announces_the_difference() {
+fn default_server_settings_differ_only_as_noted() {
     for (setting, sites) in SETTINGS {
         let (directory, port) = (tempfile::tempdir().expect("a directory"), free_port());
         let servers = sites.iter().enumerate().map(|(at, site)| {

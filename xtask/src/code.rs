@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_literals_become_blanks_and_code_stays() {
+    fn comments_and_literals_are_blanked() {
         for (text, expected) in [
             ("a // b\nc", "a     \nc"),
             ("a /* b /* c */ d */ e", "a                   e"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn unit_tests_begin_at_their_module() {
+    fn unit_tests_start_at_test_module() {
         assert_eq!(lines_before_tests("a\n#[cfg(test)]\nmod tests {\n}"), 1);
         assert_eq!(
             lines_before_tests("a\n#[cfg(test)]\n#[rustfmt::skip]\nmod tests {\n}"),

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_filled_in() {
+    fn format_arguments_are_substituted() {
         let source = r#"fn f() {
     bail!("{}:{line}: {1:?} is not {{{rate:.1}}}", file.path.display(), text);
     warn!(error = %cause, "cannot bind {}", group.listener().kind());
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_and_help_are_printed_as_they_are() {
+    fn literals_and_help_are_listed_verbatim() {
         let source = r#"//! The file has a purpose.
 /// Serves files to
 /// clients.
@@ -339,7 +339,7 @@ const CODE: &str = "a <<= b and more words";"#;
 
     #[test]
     #[ignore = "slow: make test-all"]
-    fn messages_of_the_repository_are_filled_in() {
+    fn repository_messages_are_listed() {
         let tree = Tree::read(&crate::tree::root()).expect("the repository can be read");
         let all = listed(&tree, &[]).expect("no crate is named");
         let known = [

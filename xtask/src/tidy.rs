@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_repository_is_tidy() {
+    fn repository_is_tidy() {
         let tree = Tree::read(&crate::tree::root()).expect("the repository can be read");
         let problems: Vec<String> = problems(&tree).iter().map(Problem::to_string).collect();
         assert!(problems.is_empty(), "\n{}", problems.join("\n"));

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_may_target_binary_files_and_directories() {
+    fn links_can_target_binary_files_and_directories() {
         let directory = std::env::temp_dir().join(format!("onrush-tree-{}", std::process::id()));
         fs::create_dir_all(directory.join("docs")).expect("a temporary directory");
         fs::write(directory.join("docs/report.png"), [0xff, 0xfe]).expect("written");

@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_of_hosts_have_their_own_numbers() {
+    fn cpu_list_groups_cpus_by_host() {
         assert_eq!(
             cpu_list(&[30_000, 30_001, 40_003]),
             "0-1 of host 3, 3 of host 4"
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_has_a_kernel_and_a_cpu() {
+    fn kernel_and_cpu_are_detected() {
         let machine = machine();
         assert!(machine.kernel.is_some() && !machine.cpus.is_empty());
     }

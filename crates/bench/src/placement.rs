@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn two_cpus_give_the_role_under_test_one_of_them() {
+    fn tested_role_gets_own_cpu_of_two() {
         assert_eq!(
             placed(2, &[Client, Proxy, Server, Control], Proxy, None),
             "client [0], proxy [1], server [0], control [0]"
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn one_cpu_is_shared_by_all() {
+    fn all_roles_share_single_cpu() {
         assert_eq!(
             placed(1, &[Client, Proxy, Server, Control], Proxy, None),
             "client [0], proxy [0], server [0], control [0]"
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn together_all_have_the_first_ones() {
+    fn shared_placement_uses_first_cpus() {
         let place = |each_max| {
             let room = CpuAllotment {
                 sharing: Sharing::Together,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn four_cpus_are_one_for_each_role_of_the_chain() {
+    fn four_roles_get_separate_cpus() {
         assert_eq!(
             placed(4, &[Client, Proxy, Server, Control], Proxy, None),
             "client [0], proxy [1], server [2], control [3]"
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn many_cpus_are_shared_out_and_capped() {
+    fn many_cpus_are_divided_up_to_limit() {
         assert_eq!(
             placed(9, &[Client, Proxy, Server, Control], Proxy, None),
             "client [0, 1], proxy [2, 3, 4, 5], server [6, 7], control [8]"

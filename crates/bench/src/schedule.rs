@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_round_has_each_trial_once_and_works_stay_together() {
+    fn round_runs_each_trial_once_grouped_by_work() {
         let schedule = schedule("shuffled", 7);
         assert_eq!(schedule.len(), 18);
         for round in 1..=20 {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn paced_work_follows_its_reference() {
+    fn paced_work_runs_after_its_reference() {
         for seed in 0..50 {
             let cells = schedule("shuffled", seed).round(1);
             let place = |work| cells.iter().position(|cell| cell.work == work);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_differ_and_the_same_seed_repeats_them() {
+    fn shuffle_differs_per_round_and_repeats_by_seed() {
         let rounds = |seed| -> Vec<Vec<Cell>> {
             let schedule = schedule("shuffled", seed);
             (1..=4).map(|round| schedule.round(round)).collect()
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_variant_is_first_about_as_often() {
+    fn variants_come_first_equally_often() {
         let schedule = schedule("shuffled", 3);
         let mut first = [0; 3];
         for round in 1..=300 {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn order_of_the_file_is_kept_where_it_is_asked_for() {
+    fn file_order_is_kept_on_request() {
         let schedule = Schedule::new(&experiment("file"), Seed(9), |cell| cell.variant != 1);
         let cells = schedule.round(3);
         assert_eq!(cells.len(), 12);

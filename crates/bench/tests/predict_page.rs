@@ -34,7 +34,7 @@ fn check_page(name: &str, printed: &str) {
 }
 
 #[test]
-fn the_errors_on_the_page_are_those_of_the_model() {
+fn documented_errors_match_model() {
     check_page(
         "check",
         &text::published(&cross_validation::leave_one_out(&rows::published())),
@@ -42,7 +42,7 @@ fn the_errors_on_the_page_are_those_of_the_model() {
 }
 
 #[test]
-fn the_rows_of_a_run_on_the_page_are_predicted_so() {
+fn documented_run_predictions_match_model() {
     let run = repository().join("runs/2026-11-23-regression");
     let mut rows = measured::read(&run).expect("the run is in the repository");
     rows.retain(|row| row.work.starts_with("forward, "));
@@ -50,14 +50,14 @@ fn the_rows_of_a_run_on_the_page_are_predicted_so() {
 }
 
 #[test]
-fn the_rows_of_capacity_on_the_page_are_predicted_so() {
+fn documented_capacity_predictions_match_model() {
     let run = repository().join("runs/2026-11-24-capacity");
     let rows = measured::read(&run).expect("the run is in the repository");
     check_page("capacity", &text::measured(&series::leave_one_out(&rows)));
 }
 
 #[test]
-fn the_link_on_the_page_is_the_arithmetic() {
+fn documented_link_rates_match_calculation() {
     let sizes = ["64", "1500", "9000"].map(|size| Size::parse(size).expect("a size"));
     let packets = PacketsPerRequest::parse("2").expect("a number");
     let link = LinkRate::parse("10G").expect("a rate");

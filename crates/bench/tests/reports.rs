@@ -415,7 +415,7 @@ fn short(value: f64) -> String {
 }
 
 #[test]
-fn each_report_is_read_as_what_its_client_counted() {
+fn reports_match_client_counts() {
     for (file, numbers, warnings) in READ {
         let report = report_of(file).unwrap_or_else(|why| panic!("{file}: {why}"));
         assert_eq!(line(&report), *numbers, "{file}");
@@ -441,7 +441,7 @@ fn invalid_report_is_refused_with_reason() {
 }
 
 #[test]
-fn every_captured_report_is_in_a_table() {
+fn captured_reports_have_expectations() {
     let read = READ.iter().map(|(file, ..)| *file);
     let refused = REFUSED.iter().map(|(file, _)| *file);
     let mut listed: Vec<&str> = read.chain(refused).collect();
@@ -450,7 +450,7 @@ fn every_captured_report_is_in_a_table() {
 }
 
 #[test]
-fn figures_with_peculiarities_are_noted() {
+fn unusual_figures_have_warnings() {
     for (file, part) in [
         ("ab/server-died-r.txt", "includes failed requests"),
         ("fortio/good.json", "are interpolated"),
@@ -470,7 +470,7 @@ fn figures_with_peculiarities_are_noted() {
 }
 
 #[test]
-fn rows_are_those_of_the_client() {
+fn per_second_rows_match_client_output() {
     let rows = |file: &str| {
         let report = report_of(file).expect(file);
         let rows = report.seconds.iter();
@@ -492,7 +492,7 @@ fn rows_are_those_of_the_client() {
 
 /// A killed client leaves an incomplete report.
 #[test]
-fn truncated_report_is_refused_or_equal() {
+fn truncated_report_is_refused_or_unchanged() {
     for (file, numbers, _) in READ {
         let text = text_of(file);
         // The rows of h1load may end anywhere, and the spectrum of wrk2 is not read.
@@ -534,7 +534,7 @@ fn reports_are_not_confused_between_clients() {
 }
 
 #[test]
-fn numbers_that_nothing_can_have_are_refused() {
+fn impossible_numbers_are_refused() {
     for (file, from, to) in [
         (
             "vegeta/good.json",
@@ -562,7 +562,7 @@ fn numbers_that_nothing_can_have_are_refused() {
 }
 
 #[test]
-fn inputs_that_once_failed_are_read_as_they_should() {
+fn fuzz_regressions() {
     let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes/client_report");
     // A fuzz target without failures has no directory.
     for entry in fs::read_dir(crashes).into_iter().flatten().flatten() {
@@ -573,12 +573,12 @@ fn inputs_that_once_failed_are_read_as_they_should() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_a_report_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         report_checks::any(&bytes);
     }
 
     #[test]
-    fn a_report_that_was_damaged_is_a_report_or_an_error(
+    fn damaged_reports_do_not_panic(
         file in 0..READ.len(),
         at in any::<prop::sample::Index>(),
         length in 0..40_usize,
@@ -592,7 +592,7 @@ proptest! {
     }
 
     #[test]
-    fn other_numbers_are_a_report_or_an_error(
+    fn altered_numbers_do_not_panic(
         file in 0..READ.len(),
         at in any::<prop::sample::Index>(),
         number in prop_oneof![

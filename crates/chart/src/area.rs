@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn no_peak_and_no_gap_is_lost_where_columns_are_many() {
+    fn downsampling_keeps_peaks_and_gaps() {
         let at = |second: u32| match second {
             1_234 => column(f64::from(second), &[0.9, 0.1]),
             2_345 => column(f64::from(second), &[0.0, 0.0]),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn few_columns_stay_as_they_are() {
+    fn few_columns_are_not_downsampled() {
         let columns = vec![
             column(0.0, &[1.0]),
             column(1.0, &[2.0]),

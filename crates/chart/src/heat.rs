@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_among_thousands_is_still_the_strongest() {
+    fn downsampling_keeps_single_peak() {
         let heat = heat(3_600, |second| if second == 1_801 { 1.0 } else { 0.1 });
         let columns = heat.row(&heat.groups[0].rows[0], heat.columns());
         assert!(columns.len() <= 222);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn each_moment_has_its_column_and_its_value() {
+    fn each_time_has_column_with_value() {
         let heat = heat(4, |second| f64::from(second) / 4.0);
         let columns = heat.row(&heat.groups[0].rows[0], heat.columns());
         assert_eq!(columns, [0.0, 0.25, 0.5, 0.75]);

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_of_values_at_one_place_stays() {
+    fn largest_value_per_pixel_is_kept() {
         let mut hover = Hover::default();
         hover.add(60.4, 1.0, ("a", "o1", 3.0));
         hover.add(60.2, 1.1, ("a", "o1", 5.0));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_ends_the_attribute() {
+    fn hover_attribute_is_escaped() {
         assert_eq!(
             attribute(r#"["it's <b> & co"]"#),
             r#"data-hover='["it&#39;s &lt;b> &amp; co"]'"#

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_series_is_named_once_with_its_line() {
+    fn legend_lists_each_series_once_with_line_style() {
         let line = "<polyline class=\"line t1\" points=\"0,0 1,1\"/>";
         let dashed = "<polyline class=\"line t1 dashed\" points=\"0,0 1,1\"/>";
         let content = [
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn long_titles_and_many_names_take_lines() {
+    fn long_titles_and_legends_wrap() {
         let name = "a rather long name of a variant";
         let content: String = (0..4)
             .map(|number| series(&format!("{name} {number}"), "<p class=\"line o1\"/>"))

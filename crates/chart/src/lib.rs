@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn peaks_of_a_long_line_stay() {
+    fn downsampled_line_keeps_peaks() {
         let height = |at: u32| match at {
             1_000 => 99.0,
             2_000 => -99.0,

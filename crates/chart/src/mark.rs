@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_three_of_each_side_have_six_shapes() {
+    fn first_three_series_of_each_side_have_distinct_marks() {
         let classes = ["o1", "o2", "o3", "t1", "t2", "t3"];
         let shapes: BTreeSet<String> = classes
             .iter()

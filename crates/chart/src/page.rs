@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_fetches_nothing_and_escapes_its_title() {
+    fn page_is_self_contained_and_title_is_escaped() {
         let page = page("<b> & co", "<p>body</p>");
         assert!(page.contains("<title>&lt;b&gt; &amp; co</title>") && page.contains("<p>body</p>"));
         for reference in ["http://", "https://", "src=", "@import", "url("] {

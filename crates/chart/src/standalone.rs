@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_are_files_with_a_title_and_colours_written_out() {
+    fn standalone_charts_have_title_and_literal_colours() {
         let drawn = chart("a & b");
         let body = format!(
             "{}<svg class=\"mark\"></svg>{drawn}",

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn percentile_axis_gives_each_nine_the_same_room() {
+    fn percentile_axis_spaces_nines_equally() {
         let scale = Scale::Log(2.0, 20_000.0);
         let nines = [90.0, 99.0, 99.9].map(|percentile| scale.place(tail(percentile)));
         assert!(((nines[1] - nines[0]) - (nines[2] - nines[1])).abs() < 1e-9);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_axis_is_labelled_to_its_end() {
+    fn percentile_axis_labels_last_percentile() {
         let labels = |last: f64| -> Vec<String> {
             let ticks = percentile_ticks(last);
             assert!((ticks[ticks.len() - 1].0 - last).abs() <= last * 0.02);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_on_axes_are_short() {
+    fn axis_numbers_are_abbreviated() {
         assert_eq!(plain_number(2.5), "2.5");
         assert_eq!(plain_number(150_000.0), "150k");
         assert_eq!(time_tick(2_000.0), "2 ms");

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn missing_file_may_be_a_subcommand() {
+    fn misspelt_subcommand_is_suggested() {
         for (name, verb) in [
             ("comapre", "compare"),
             ("histroy", "history"),

@@ -343,7 +343,7 @@ proptest! {
     }
 
     #[test]
-    fn words_of_nginx_in_any_order_become_a_configuration(
+    fn random_nginx_directives_convert_to_valid_configuration(
         inside in vec(nginx_text(), 0..6),
         server in vec(nginx_text(), 0..6),
     ) {
@@ -352,14 +352,14 @@ proptest! {
     }
 
     #[test]
-    fn words_of_haproxy_in_any_order_become_a_configuration(text in haproxy_text()) {
+    fn random_haproxy_lines_convert_to_valid_configuration(text in haproxy_text()) {
         checks::haproxy_any(text.as_bytes());
     }
 }
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn endless_input_hits_a_limit() {
+fn huge_input_hits_limit() {
     for text in [
         "a {".repeat(100_000),
         "include x;".to_owned(),

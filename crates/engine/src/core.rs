@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn dropped_stop_wait_leaves_no_waiter() {
+    fn dropped_stop_wait_is_unregistered() {
         for core in cores() {
             let mut context = Context::from_waker(Waker::noop());
             let mut kept = core.stopped();

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn timer_expires_at_its_tick() {
+    fn timer_expires_at_scheduled_tick() {
         for tick in [
             1, 63, 64, 65, 4095, 4096, 4097, 262_143, 262_144, 20_000_000,
         ] {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn past_timer_expires_at_next_tick() {
+    fn overdue_timer_expires_at_next_tick() {
         let mut wheel = Wheel::new(at(1000));
         wheel.insert(at(3), ());
         let mut expired = Vec::new();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn far_timer_expires_at_wheel_end() {
+    fn timer_beyond_wheel_expires_at_wheel_end() {
         for begin in [0, 5, 1 << 30, (1 << 36) - 1] {
             for tick in [TICKS_MAX + 1, u64::MAX >> TICK_SHIFT] {
                 let mut wheel = Wheel::new(at(begin));
@@ -294,7 +294,7 @@ mod tests {
     proptest! {
         /// Compares the wheel with a sorted list.
         #[test]
-        fn wheel_matches_sorted_list(
+        fn timer_wheel_matches_sorted_list(
             steps in prop::collection::vec((0u8..4, near_or_far()), 1..200)
         ) {
             let mut now = 5_000;

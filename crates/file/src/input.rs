@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_up_to_its_bound_and_not_beyond() {
+    fn file_above_size_limit_is_rejected() {
         let place = Place::new();
         let path = place.path("file");
         for (length, is_read) in [(0, true), (16, true), (17, false), (1 << 20, false)] {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn procfs_files_are_bounded() {
+    fn size_limit_applies_to_procfs_files() {
         let maps = Path::new("/proc/self/maps");
         assert!(matches!(read(maps, 16), Err(InputError::TooLong(16))));
         assert!(read(maps, 1 << 24).is_ok_and(|bytes| !bytes.is_empty()));
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_read_while_its_writer_writes() {
+    fn pipe_is_read_until_writer_closes() {
         // More than the pipe's capacity, so that the reader finds it empty; opened by name as with `<(command)`.
         let (reader, mut writer) = io::pipe().expect("a pipe");
         let sent = vec![b'y'; 300_000];
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_read_whose_writer_has_gone() {
+    fn pipe_with_closed_writer_is_read() {
         let (reader, mut writer) = io::pipe().expect("a pipe");
         writer.write_all(b"left").expect("room");
         drop(writer);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_without_an_end_is_read_up_to_the_bound() {
+    fn endless_pipe_is_rejected_at_size_limit() {
         let (reader, mut writer) = io::pipe().expect("a pipe");
         let thread = std::thread::spawn(move || while writer.write_all(&[0; 4096]).is_ok() {});
         let name = format!("/proc/self/fd/{}", reader.as_raw_fd());
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_utf8_names_offset() {
+    fn invalid_utf8_error_has_byte_offset() {
         let place = Place::new();
         let path = place.path("file");
         fs::write(&path, b"ab\xff").expect("a file");

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_preserved() {
+    fn write_through_symlink_preserves_link() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
         fs::write(path("file"), "old").expect("a file");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_belongs_here_is_not_written_through_a_link() {
+    fn nofollow_output_rejects_symlink() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
         fs::write(path("other"), "other").expect("a file");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_and_pipes_are_written_in_their_place() {
+    fn devices_and_pipes_are_written_in_place() {
         let full = Output::new(Path::new("/dev/full")).expect("a device");
         let error = full.write(whole).expect_err("it is full");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn pipe_needs_a_reader() {
+    fn pipe_without_reader_is_rejected() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("fifo");
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_for_its_owner_is_read_by_nobody_else() {
+    fn owner_only_file_has_mode_0600() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("file");
         let write = |fill: fn(&mut dyn Write) -> io::Result<()>| {
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn one_file_under_two_names_is_the_same() {
+    fn symlinks_to_same_file_are_detected() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
         fs::write(path("file"), "").expect("a file");
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_names_can_be_written() {
+    fn longest_file_name_is_writable() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("x".repeat(255));
         Output::new(&path)

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_come_in_the_order_of_their_bytes() {
+    fn matches_are_sorted_by_bytes() {
         let of = |pattern: &str| matching(Path::new(""), pattern, names_of);
         let paths = |names: &[&str]| Ok(names.iter().map(PathBuf::from).collect());
         assert_eq!(of("*"), paths(&["a", "a-", "b", "é"]));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_listed_with_what_is_hidden() {
+    fn directory_listing_includes_hidden_files() {
         let directory = tempfile::tempdir().expect("a directory");
         for name in ["b", ".a"] {
             fs::write(directory.path().join(name), "").expect("a file");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn names_match_as_with_glob() {
+    fn patterns_match_like_glob() {
         for (pattern, name, expected) in [
             ("*.conf", "a.conf", true),
             ("*.conf", "a.confx", false),

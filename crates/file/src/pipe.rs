@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_is_said_under_each_of_its_names() {
+    fn readerless_pipe_is_detected_through_symlink() {
         let (directory, path) = fifo();
         let link = directory.path().join("link");
         std::os::unix::fs::symlink(&path, &link).expect("a link");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_gets_all_of_it_however_slowly() {
+    fn slow_pipe_reader_gets_all_data() {
         let (_directory, path) = fifo();
         let first = reader(&path);
         let output = Output::new(&path).expect("somebody reads");
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_has_gone_is_an_error() {
+    fn write_after_pipe_reader_closed_fails() {
         let (_directory, path) = fifo();
         let gone = reader(&path);
         let output = Output::new(&path).expect("somebody reads");

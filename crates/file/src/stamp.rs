@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_keeps_length_and_time_is_one() {
+    fn change_with_same_size_and_mtime_is_detected() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("file");
         fs::write(&path, "one").expect("it is ours");

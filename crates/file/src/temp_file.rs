@@ -109,7 +109,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn name_tells_place_and_process() {
+    fn temp_file_name_has_target_and_pid() {
         let directory = tempfile::tempdir().expect("a directory");
         let beside = TempFile::create(&directory.path().join("a.b"), 0o600).expect("created");
         let name = beside.path.file_name().and_then(OsStr::to_str);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_free_place_is_taken_and_one_that_is_not_stays() {
+    fn persist_noclobber_keeps_existing_file() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("file");
         for (text, is_free) in [("first", true), ("second", false)] {

@@ -382,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forwarded_bytes_count() {
+    fn forwarded_bytes_reduce_remaining_length() {
         let mut body = BodyReader::new(Framing::Length(10));
         assert_eq!(body.skip(b"123", &Limits::DEFAULT), Ok(3));
         body.count_forwarded(5);
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_refused_at_the_line_of_the_first_that_is_too_much() {
+    fn chunk_exceeding_limit_is_refused_at_its_header() {
         for (max, body, taken) in [
             (5, "5\r\nhello\r\n0\r\n\r\n", Ok(15)),
             (4, "5\r\nhello\r\n0\r\n\r\n", Err(1)),
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no more passes")]
-    fn chunked_body_cannot_be_counted() {
+    fn count_forwarded_panics_for_chunked_body() {
         BodyReader::new(Framing::Chunked).count_forwarded(1);
     }
 }

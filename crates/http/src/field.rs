@@ -245,14 +245,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_skip_empty_members_and_white_space() {
+    fn list_members_skip_empty_and_white_space() {
         let members: Vec<_> = token_list(b" close ,\t, keep-alive,,x y ").collect();
         assert_eq!(members, [b"close".as_slice(), b"keep-alive", b"x y"]);
         assert_eq!(token_list(b"").count(), 0);
     }
 
     #[test]
-    fn quoted_separators_do_not_separate() {
+    fn quoted_separators_are_ignored() {
         let parts = |text: &'static [u8]| split_unquoted(text, b',').collect::<Vec<_>>();
         assert_eq!(
             parts(b"a, b=\"c, \\\", d\",e"),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_paired_when_each_string_ends() {
+    fn unterminated_quoted_strings_are_detected() {
         for (text, wanted) in [
             ("", true),
             ("a=\"b\"", true),
@@ -279,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_compared_without_case() {
+    fn field_names_are_case_insensitive() {
         assert!(header_is("Content-Length", "content-length"));
         assert!(!header_is("Content-Lengtt", "content-length"));
         assert!(!header_is("Content-Length2", "content-length"));
     }
 
     #[test]
-    fn control_bytes_make_a_value_unsendable() {
+    fn values_with_control_bytes_are_invalid() {
         assert!(is_field_value(b"a\tb \xc3\xa9"));
         for bad in [b"a\r\nb".as_slice(), b"\0", b"\x7f", b"\x0b"] {
             assert!(!is_field_value(bad));

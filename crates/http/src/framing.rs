@@ -272,7 +272,7 @@ mod tests {
     use super::decimal;
 
     #[test]
-    fn a_length_is_digits_and_fits_63_bits() {
+    fn content_length_is_decimal_within_63_bits() {
         assert_eq!(decimal(b"0"), Some(0));
         assert_eq!(decimal(b"9223372036854775807"), Some(i64::MAX as u64));
         for bad in [

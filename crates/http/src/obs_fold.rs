@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folds_become_spaces() {
+    fn obs_fold_is_replaced_with_spaces() {
         for (head, expected) in [
             ("HTTP/1.1 200 OK\r\nA: b\r\n\r\n", None),
             (

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_is_found_by_what_its_name_means() {
+    fn parameter_is_found_by_decoded_name() {
         let query = "a=1&b=two+words&&c&d=&%65=%C3%a9&a=later&f=%4&g=%zz%&h=x=y&=nameless&i%3dj=k";
         let rows: [(&str, Option<&str>); 12] = [
             ("a", Some("1")),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_compared_as_a_whole() {
+    fn encoded_value_is_compared_completely() {
         for other in ["", "1", "123", "12 ", "%31%32"] {
             assert!(!Encoded("%312").is(other.as_bytes()), "{other}");
         }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_encoded_is_copied() {
+    fn only_encoded_values_are_copied() {
         assert!(matches!(
             Encoded("plain").decoded(),
             Cow::Borrowed(b"plain")

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_asks_for_protocols_when_connection_says_so_too() {
+    fn upgrade_requires_connection_option() {
         let rows: [(&str, Option<&[&str]>); 9] = [
             (
                 "Connection: Upgrade\r\nUpgrade: websocket\r\n",
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_written_and_read_back() {
+    fn upgrade_headers_round_trip() {
         let mut out = [0; 128];
         let mut writer = HeadWriter::new(&mut out);
         write([b"a/2".as_slice(), b"websocket"], &["TE"], &mut writer);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_101_is_judged_by_what_was_asked() {
+    fn switching_protocols_must_match_request() {
         let asked = "Connection: upgrade\r\nUpgrade: a/2, websocket\r\n";
         let not_asked = Err("it switched protocols although the request did not ask for it");
         let unnamed = Err("it switched protocols without naming the new one");

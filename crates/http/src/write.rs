@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_written_as_they_display_themselves() {
+    fn address_output_matches_display() {
         let octets = [0, 1, 9, 10, 42, 99, 100, 101, 199, 200, 250, 255];
         let v4 = octets.map(|octet| IpAddr::from([octet, 255 - octet, 10, octet]));
         let v6 = ["::1", "2001:db8::7", "::ffff:192.0.2.1"];
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_reads_as_it_was_asked_for() {
+    fn response_head_is_written() {
         let mut out = [0; 256];
         let mut head = HeadWriter::new(&mut out);
         head.status_line(200)
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_without_a_phrase_still_has_its_space() {
+    fn unknown_status_has_empty_reason_phrase() {
         let mut out = [0; 64];
         let bytes = HeadWriter::new(&mut out)
             .status_line(799)
@@ -259,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn after_an_overflow_shorter_parts_are_not_written_either() {
+    fn no_part_is_written_after_overflow() {
         let mut out = [0; 4];
         let mut head = HeadWriter::new(&mut out);
         assert_eq!(head.raw(b"too long").raw(b"a").finish(), None);
     }
 
     #[test]
-    fn chunk_heads_are_hexadecimal_without_leading_zeros() {
+    fn chunk_size_is_hexadecimal_without_leading_zeros() {
         for (size, text) in [
             (1u64, "1\r\n"),
             (15, "f\r\n"),

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn think_time_varies_by_three_percent() {
+    fn think_time_jitter_is_three_percent() {
         let random = Random::stream(1, 0);
         let time = Duration::from_millis(100);
         let pauses: Vec<Duration> = (0..1000).map(|_| think(time, &random)).collect();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn due_count_follows_pace() {
+    fn due_request_count_matches_pace() {
         let minute = Duration::from_secs(60);
         let bursts = Pace::Open(ArrivalPlan::Bursts {
             size: 7,
@@ -252,7 +252,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_start_admits_connections_in_order_and_all_by_its_end(
+        fn ramp_opens_connections_in_order_and_in_time(
             connections in 1u64..1000,
             milliseconds in 1u64..100_000,
         ) {

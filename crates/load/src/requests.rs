@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_are_numbers_or_classes() {
+    fn statuses_are_parsed_as_code_or_class() {
         let of = |text| Statuses::parse(text).map(|statuses| (statuses.from, statuses.to));
         assert_eq!(of("204"), Ok((204, 204)));
         assert_eq!(of("3xx"), Ok((300, 399)));
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_asked_where_connections_go_and_a_url_must_be_there() {
+    fn request_urls_must_match_target() {
         let target = Target::parse("http://a:81/x").unwrap();
         let of = |url| resolve_url(&target, url);
         assert_eq!(of("/y?z"), Ok(("a:81".to_owned(), "/y?z".to_owned())));

@@ -127,7 +127,7 @@ fn end(id: u16) -> Vec<u8> {
 }
 
 #[test]
-fn missing_answer_is_lost() {
+fn missing_response_is_lost() {
     let server = Server::start(Box::new(|number, frame, _, send| {
         if number % 5 != 1 {
             send(&end(frame.id));
@@ -143,7 +143,7 @@ fn missing_answer_is_lost() {
 }
 
 #[test]
-fn lost_answer_does_not_block_socket() {
+fn lost_response_does_not_block_socket() {
     // Every twentieth request stays without an answer; the others are answered at once.
     let server = Server::start(Box::new(|number, frame, _, send| {
         if number % 20 != 0 {
@@ -179,7 +179,7 @@ fn reordered_and_duplicate_datagrams_are_accepted() {
 }
 
 #[test]
-fn late_answers_match_their_request() {
+fn late_responses_match_their_request() {
     // Each request is answered when the next arrives, at which time it already counts as lost.
     let before = std::sync::Mutex::new(None);
     let server = Server::start(Box::new(move |number, frame, _, send| {
@@ -222,7 +222,7 @@ fn invalid_datagrams_are_counted_by_kind() {
 }
 
 #[test]
-fn invalid_answer_fails_one_request() {
+fn invalid_response_fails_one_request() {
     let server = Server::start(Box::new(|number, frame, request, send| {
         let key = request.split_ascii_whitespace().nth(1).unwrap();
         match number % 4 {
@@ -261,7 +261,7 @@ fn wrong_values_are_detected() {
 }
 
 #[test]
-fn answer_may_have_message_per_value() {
+fn response_may_have_message_per_value() {
     // As memcached 1.6 and later.
     let server = Server::start(Box::new(|_, frame, request, send| {
         let keys = request.split_ascii_whitespace().skip(1);

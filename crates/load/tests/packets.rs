@@ -134,7 +134,7 @@ fn at_sustainable_rate(options: Options) -> Options {
 }
 
 #[test]
-fn an_echo_returns_each_datagram_once() {
+fn echo_returns_each_datagram_once() {
     for io in drivers() {
         let echo = TestPeer::echo(|_| false);
         let report = ran(Options {
@@ -159,7 +159,7 @@ fn an_echo_returns_each_datagram_once() {
 }
 
 #[test]
-fn sink_reports_all_sockets() {
+fn sink_report_covers_all_sockets() {
     for io in drivers() {
         let sink = TestPeer::sink();
         let options = Options {
@@ -181,7 +181,7 @@ fn sink_reports_all_sockets() {
 }
 
 #[test]
-fn every_departure_sends_all() {
+fn every_send_mode_sends_all_datagrams() {
     for departure in SendMode::SOCKET_MODES {
         let sink = TestPeer::sink();
         let options = Options {
@@ -269,7 +269,7 @@ fn sizes_of_range_are_echoed() {
 }
 
 #[test]
-fn absent_peer_is_unreachable() {
+fn closed_udp_port_is_unreachable() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     drop(socket);
@@ -282,7 +282,7 @@ fn absent_peer_is_unreachable() {
 }
 
 #[test]
-fn silent_peer_needs_option() {
+fn unresponsive_peer_needs_option() {
     let silent = TestPeer::start(|_, _, _, _| ());
     let error = ran(silent.options()).unwrap_err();
     assert!(
@@ -309,7 +309,7 @@ fn silent_peer_needs_option() {
 }
 
 #[test]
-fn wrong_peer_kind_is_named() {
+fn echo_and_sink_mismatch_is_reported() {
     let sink = TestPeer::sink();
     let error = ran(Options {
         direction: Some(Direction::RoundTrip),
@@ -327,7 +327,7 @@ fn wrong_peer_kind_is_named() {
 }
 
 #[test]
-fn silenced_peer_does_not_block_run() {
+fn peer_silent_mid_run_does_not_block() {
     let echo = TestPeer::echo(|number| number > 500);
     let after = Some(Duration::from_millis(700));
     let stop = Stop { after, count: None };

@@ -69,7 +69,7 @@ fn server() -> String {
 }
 
 #[test]
-fn run_counts_exactly() {
+fn report_counts_are_exact() {
     let url = server();
     for (count, percentiles) in [
         (19, &[][..]),
@@ -94,7 +94,7 @@ fn run_counts_exactly() {
 }
 
 #[test]
-fn rate_is_divided_exactly() {
+fn rate_and_count_are_kept_across_connections() {
     let mut options = options(&server(), 50);
     options.pace = Pace::rate(NonZeroU64::new(1000).unwrap());
     options.connections = 3;
@@ -113,7 +113,7 @@ fn missed_rate_is_warning() {
 }
 
 #[test]
-fn a_unix_socket_is_loaded_like_any_other() {
+fn unix_socket_target_is_loaded() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let listener = UnixListener::bind(&path).unwrap();
@@ -317,7 +317,7 @@ fn missing_sources_and_ports_prevent_run() {
 }
 
 #[test]
-fn connect_to_keeps_url() {
+fn connect_to_keeps_host_and_path() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut options = options("http://nobody.invalid:81/path", 1);
     (options.connections, options.threads) = (1, 1);
@@ -339,7 +339,7 @@ fn connect_to_keeps_url() {
 }
 
 #[test]
-fn proxy_header_has_own_addresses() {
+fn proxy_header_has_connection_addresses() {
     let (address, noted) = noting_server();
     let mut options = options(&format!("http://{address}/"), 40);
     options.requests_per_connection = Some(5);

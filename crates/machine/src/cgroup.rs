@@ -101,7 +101,7 @@ mod tests {
         32 23 0:29 / /dev/cpuset rw - cpuset none rw\n";
 
     #[test]
-    fn groups_of_both_versions_are_found_and_where_they_are_mounted() {
+    fn cgroup_v1_and_v2_paths_are_found() {
         let of = |controller| path(MEMBERSHIPS, controller);
         assert_eq!(of("memory"), Some((Version::One, "/app:7".to_owned())));
         assert_eq!(of("cpuset"), Some((Version::Two, "/../other".to_owned())));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_below_the_root_of_its_mount_or_not_seen() {
+    fn cgroup_outside_mount_root_is_not_visible() {
         assert_eq!(below("/a/b", "/a").as_deref(), Some("/b"));
         assert_eq!(below("/", "/").as_deref(), Some(""));
         assert_eq!((below("/ab", "/a"), below("/../a", "/")), (None, None));

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_cpus_are_read_and_no_others() {
+    fn only_per_cpu_lines_are_parsed() {
         let stat = "cpu  10 2 10 70 1 0 0 10 5 0\ncpu0 120 5 150 810 3 5 8 2 0 0\ncpu2 1\nintr 5\nctxt 7\n";
         let found: Vec<_> = by_cpu(stat).collect();
         let first = CpuTicks {

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_read_back_as_they_were() {
+    fn cpu_lists_round_trip() {
         for text in ["", "0", "0-3", "0,2,4-7,9", "8191"] {
             assert_eq!(list(text).to_string(), text);
         }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_lists_and_masks_are_refused() {
+    fn invalid_cpu_lists_and_masks_are_refused() {
         for text in ["a", "1-", "-1", "3-1", "8192", "1,,2", "0-99999999999"] {
             assert_eq!(CpuSet::parse_list(text), None, "{text:?}");
         }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_keep_the_width_of_their_kernel() {
+    fn masks_keep_kernel_width() {
         let set = list("17-23");
         assert_eq!(CpuSet::parse_mask("00fe0000"), Some(set.clone()));
         assert_eq!(
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_combine() {
+    fn cpu_sets_combine() {
         let (one, two) = (list("0-3,100"), list("2-5"));
         assert_eq!(one.union(&two).to_string(), "0-5,100");
         assert_eq!(one.intersection(&two).to_string(), "2-3");

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interfaces_have_both_directions() {
+    fn interfaces_have_receive_and_transmit_counters() {
         let dev = "Inter-| Receive\n face |bytes packets\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n";
         let lo = interfaces(dev)["lo"];
         assert_eq!(
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_old_and_new_kernels_are_read() {
+    fn softnet_rows_of_old_and_new_kernels() {
         let old = "0001 0000000a 0\n";
         let new = "0002 00000001 3 0 0 0 0 0 0 4 5 0 00000007\n\n";
         let found: Vec<_> = softnet(&format!("{old}{new}")).collect();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_names_and_values_are_read() {
+    fn snmp_tables_are_parsed() {
         let text =
             "Tcp: RtoMin MaxConn\nTcp: 200 -1\nUdp: InDatagrams\nUdp: 9\nBroken: a\nOther: 1\n";
         let found: Vec<_> = counters(text).collect();

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_a_count_for_each_cpu_of_the_head() {
+    fn interrupt_rows_have_count_per_cpu() {
         let text = "           CPU0       CPU2       \n 24:          1          0  IO-APIC   5-edge      ACPI:Ged\n\
             LOC:      76430      77450   Local timer interrupts\nERR:          0\n  NET_RX:       3126       4732\nnothing\n";
         let found: Vec<_> = rows(text).collect();

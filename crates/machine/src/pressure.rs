@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_some_and_full_are_read() {
+    fn psi_some_and_full_times_are_parsed() {
         let text =
             "some avg10=75.05 total=137673693\nfull avg10=0.00 total=12\nsome total=\nnothing\n";
         let found: Vec<_> = stalls(text).collect();

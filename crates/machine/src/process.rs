@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
+    fn process_name_may_contain_brackets_and_spaces() {
         let stat = "12 (a) b) S 1 12 12 0 -1 4194304 500 0 0 0 70 30 2 1 20 0 3 0 100 1 1";
         assert_eq!((name(stat), state(stat)), (Some("a) b"), Some('S')));
         assert_eq!((field(stat, 4), field(stat, 22)), (Some(1), Some(100)));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn values_have_keys_and_units() {
+    fn status_values_have_keys_and_units() {
         let status =
             "VmRSS:\t    9000 kB\nRssAnon:\t     512 kB\nThreads:\t7\nCpus_allowed_list:\t0-3\n";
         assert_eq!(bytes(status, "RssAnon:"), Some(524_288));

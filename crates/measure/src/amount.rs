@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_numbers_with_a_unit_of_time() {
+    fn durations_require_time_unit() {
         for (text, nanoseconds) in [
             ("1ns", 1),
             ("500us", 500_000),
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_durations_have_the_unit_of_their_key() {
+    fn bare_durations_use_default_unit() {
         for (text, same) in [("5", "5s"), ("5.", "5s"), ("1.5 ", "1.5s"), ("2ms", "2ms")] {
             assert_eq!(duration_or(text, "s"), duration(same), "{text}");
         }
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_in_thousands_and_sizes_in_powers_of_1024() {
+    fn counts_use_1000_and_sizes_1024() {
         for (text, expected, bytes) in [
             ("0", 0, 0),
             ("100", 100, 100),
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_exact_parts_of_per_cent() {
+    fn percentages_are_exact() {
         assert_eq!(percent("0.1%"), Ok(0.1));
         assert_eq!(percent_in("0.29 %", 100), Ok(29));
         assert_eq!(percent_in("300%", 1), Ok(300));

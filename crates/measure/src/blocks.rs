@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_equal_and_none_is_lost() {
+    fn blocks_are_balanced_and_complete() {
         for parts in [1, 5, 6, 29, 30, 31, 59, 60, 61, 600, 7201] {
             let all: Vec<usize> = (0..parts).collect();
             let blocks: Vec<&[usize]> = join(&all).collect();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_shares_equal_independent_requests() {
+    fn uniform_blocks_match_independent_requests() {
         let block = Block {
             below: 50,
             count: 100,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_are_all_or_nothing_count_as_one_request_each() {
+    fn uniform_blocks_count_as_one_request_each() {
         let blocks: Vec<Block> = (0..20)
             .map(|index| Block {
                 below: index % 2 * 1000,
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_blocks_give_none() {
+    fn too_few_blocks_give_no_effective_count() {
         let block = |below, count| Block { below, count };
         assert_eq!(effective_count(&[block(1, 2); 5]), None);
         let mut with_empty = [block(1, 2); 7];

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_round_or_the_mean_of_the_two_middle_ones() {
+    fn median_of_odd_and_even_rounds() {
         let odd = Rounds::of(&[3.0, 1.0, 2.0]).expect("three rounds");
         assert_eq!(
             (odd.count, odd.median, odd.min, odd.max, odd.spread),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rounds_or_undefined_figures_have_no_summary() {
+    fn missing_or_undefined_values_have_no_summary() {
         assert_eq!(Rounds::of(&[]), None);
         assert_eq!(Rounds::of(&[1.0, f64::NAN]), None);
         assert_eq!(Ratios::of(&[(1.0, 0.0)], 0.95), None);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spread_around_zero_is_zero_and_not_undefined() {
+    fn spread_with_zero_median_is_zero() {
         assert_eq!(
             Rounds::of(&[-1.0, 0.0, 1.0]).expect("three rounds").spread,
             0.0
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn common_disturbance_cancels_out() {
+    fn common_noise_cancels_out() {
         let pairs = [(80.0, 100.0), (160.0, 200.0), (40.0, 50.0)];
         let ratios = Ratios::of(&pairs, 0.95).expect("three rounds");
         assert_eq!((ratios.rounds.median, ratios.rounds.spread), (0.8, 0.0));
     }
 
     #[test]
-    fn five_rounds_cannot_reach_ninety_five_per_cent_and_say_so() {
+    fn five_rounds_have_lower_confidence() {
         let pairs: Vec<(f64, f64)> = [1.0, 5.0, 3.0, 2.0, 4.0].map(|ours| (ours, 2.0)).to_vec();
         let ratios = Ratios::of(&pairs, 0.95).expect("five rounds");
         assert_eq!(
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn more_rounds_drop_the_extremes_from_the_interval() {
+    fn interval_of_many_rounds_excludes_extremes() {
         let pairs: Vec<(f64, f64)> = (1..=10).map(|ours| (f64::from(ours), 1.0)).collect();
         let ratios = Ratios::of(&pairs, 0.95).expect("ten rounds");
         assert_eq!((ratios.low, ratios.high), (2.0, 9.0));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_round_has_no_interval() {
+    fn single_round_has_no_confidence() {
         let ratios = Ratios::of(&[(1.0, 2.0)], 0.95).expect("one round");
         assert_eq!(
             (ratios.low, ratios.high, ratios.confidence),

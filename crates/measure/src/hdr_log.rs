@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_reads_back_as_the_histograms_that_were_written() {
+    fn hdr_log_round_trips() {
         let mut histograms = [Histogram::new(), Histogram::new()];
         (1..1000).for_each(|value| histograms[0].record(value * 1000));
         histograms[1].record(1_400_000_000);

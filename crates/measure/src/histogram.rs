@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_histogram_says_zero_and_supports_no_percentile() {
+    fn empty_histogram_has_no_percentiles() {
         let empty = Histogram::new();
         assert_eq!(
             (
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_never_below_the_true_value_and_at_most_a_thousandth_above() {
+    fn percentile_error_is_at_most_one_thousandth() {
         let mut value = 1;
         while value < VALUE_MAX_NS {
             let read = Histogram::from_iter([value, VALUE_MAX_NS]).value_at(50.0);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn many_percentiles_are_what_each_of_them_is() {
+    fn percentile_iterators_match_value_at() {
         let mut histogram = Histogram::new();
         for step in 0..100_000_u64 {
             histogram.record_many(1 + step * step % 7_919_317, 1 + step % 3);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_the_same_as_recording_into_one() {
+    fn merge_equals_recording_into_one() {
         let (left, right) = (1..500_u64, 400..9_000_u64);
         let mut merged = Histogram::from_iter(left.clone().map(|value| value * 977));
         merged.merge(&Histogram::from_iter(
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn clearing_leaves_an_empty_histogram() {
+    fn clear_empties_histogram() {
         let mut cleared = Histogram::from_iter([5, VALUE_MAX_NS + 1]);
         cleared.clear();
         assert_eq!(
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_one_to_thousand_are_their_own_ranks() {
+    fn percentiles_of_sequence_equal_ranks() {
         let of_thousand = Histogram::from_iter(1..=1000);
         for (percentile, value) in [
             (0.0, 1),
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deviation_is_that_of_the_values() {
+    fn standard_deviation_is_exact() {
         assert_eq!(
             Histogram::from_iter([100, 200, 300, 400]).deviation(),
             12_500_f64.sqrt()
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn spectrum_halves_distance_and_ends_at_max() {
+    fn spectrum_steps_halve_and_end_at_maximum() {
         let of_thousand = Histogram::from_iter(1..=1000);
         let steps: Vec<Step> = of_thousand.spectrum(2).collect();
         let shares: Vec<f64> = steps.iter().map(|step| step.share).collect();
@@ -485,14 +485,14 @@ mod tests {
     }
 
     #[test]
-    fn the_shape_holds_an_hour_with_three_digits() {
+    fn histogram_range_covers_one_hour() {
         let (buckets, first) = Histogram::new().shape();
         assert_eq!(first, 2048);
         assert!(first << (buckets - 1) > VALUE_MAX_NS && first << (buckets - 2) <= VALUE_MAX_NS);
     }
 
     #[test]
-    fn the_interval_holds_the_percentile_and_narrows_with_the_count() {
+    fn percentile_interval_narrows_with_count() {
         let few = Histogram::from_iter((1..=100).map(|value| value * 10))
             .interval(50.0, 0.95)
             .expect("100 values");
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn values_up_to_a_bound_are_counted_to_the_bin() {
+    fn count_up_to_includes_bound() {
         let of_thousand = Histogram::from_iter(1..=1000);
         for (bound, count) in [(0, 0), (1, 1), (500, 500), (1000, 1000), (9999, 1000)] {
             assert_eq!(of_thousand.count_up_to(bound), count, "up to {bound}");
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_encoded_decodes_to_the_same_bins() {
+    fn encoded_histogram_round_trips() {
         let before = Histogram::from_iter((1..3000).map(|value| value * value * 131));
         let after = Histogram::decode(&before.encode()).expect("our own bytes");
         assert_eq!(after.count(), before.count());

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_percentile_is_supported_when_ten_samples_lie_above_it() {
+    fn supported_percentile_needs_ten_samples_above() {
         let highest = |count| supported(count).last();
         assert_eq!(highest(19), None);
         assert_eq!(highest(20), Some(50.0));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_count_for_a_percentile_is_the_smallest_that_supports_it() {
+    fn count_for_returns_smallest_sufficient_count() {
         for (percentile, one_in) in LISTED {
             let needed = count_for(percentile);
             assert_eq!(needed, one_in * SAMPLES_ABOVE_MIN, "{percentile}");
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_ends_where_the_support_ends() {
+    fn curve_ends_at_highest_supported_percentile() {
         assert_eq!(curve(19).count(), 0);
         let points: Vec<f64> = curve(10_000).collect();
         assert_eq!(points[0], 50.0);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_do_not_suffer_from_percentiles_without_an_exact_binary_form() {
+    fn percentile_ranks_have_no_rounding_error() {
         for (count, percentile, expected) in [
             (1_000, 99.9, 999),
             (10_000, 99.99, 9_999),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn interval_ranks_of_large_counts_agree_with_the_normal_approximation() {
+    fn large_interval_ranks_match_normal_approximation() {
         let count = 1_000_000_000;
         let (low, high) = interval_ranks(count, 99.0, 0.95).expect("a billion samples");
         let (centre, deviation) = (count as f64 * 0.99, (count as f64 * 0.99 * 0.01).sqrt());
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_samples_above_a_percentile_bound_it_on_one_side_only() {
+    fn interval_needs_samples_above_percentile() {
         // P(all n samples are below p) = p^n must not exceed 2.5 %: n >= ln 0.025 / ln 0.999 =
         // 3687.04.
         assert_eq!(
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coverage_of_the_median_by_all_of_five_rounds_is_fifteen_sixteenths() {
+    fn median_coverage_of_five_rounds_is_exact() {
         assert!((median_coverage(5, 1, 5) - 0.9375).abs() < 1e-12);
         assert!(median_coverage(1, 1, 1).is_sign_positive());
         assert!((median_coverage(8, 2, 7) - (1.0 - 18.0 / 256.0)).abs() < 1e-12);

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_the_paper() {
+    fn random_numbers_match_reference() {
         // First numbers of the reference implementation for seed 1234567.
         let mut random = Random::new(1_234_567);
         let numbers = [random.number(), random.number(), random.number()];
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_is_as_likely() {
+    fn shuffle_is_uniform() {
         let mut random = Random::new(1);
         let mut seen = std::collections::BTreeMap::new();
         for _ in 0..6_000 {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn normal_numbers_have_their_mean_and_spread() {
+    fn normal_numbers_have_expected_mean_and_deviation() {
         let mut random = Random::new(2);
         let numbers: Vec<f64> = (0..20_000).map(|_| random.normal()).collect();
         let mean = numbers.iter().sum::<f64>() / 20_000.0;

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_prints_in_the_columns_of_h1load() {
+    fn row_has_h1load_columns() {
         let row = Second::between(
             &Tally::default(),
             Duration::ZERO,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_second_has_rates_of_zero_and_no_times() {
+    fn idle_second_has_zero_rates_and_no_times() {
         let row = Second::between(
             &tally(9),
             Duration::from_secs(4),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_over_the_time_that_passed() {
+    fn rates_use_elapsed_time() {
         let row = Second::between(
             &tally(0),
             Duration::from_secs(1),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_of_the_row_and_not_of_the_run() {
+    fn row_means_cover_only_its_interval() {
         let (mut before, mut now) = (tally(1_000), tally(1_000));
         before.first_byte_sum_ns = 9_000_000_000;
         now.first_bytes += 2;
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn tallies_of_threads_add_up() {
+    fn thread_counters_are_summed() {
         let sum: Tally = [tally(3), tally(4)].into_iter().sum();
         assert_eq!(
             (sum.requests, sum.connections_open, sum.statuses[1]),

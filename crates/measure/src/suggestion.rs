@@ -27,7 +27,7 @@ mod tests {
     use super::suggestion;
 
     #[test]
-    fn typos_are_corrected() {
+    fn typo_suggests_known_word() {
         let long = "forward".repeat(100_000);
         let known = ["host", "path", "respond", "files", "synthetic", "forward"];
         for (word, expected) in [

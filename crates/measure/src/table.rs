@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
+    fn column_width_fits_widest_cell() {
         let mut table = Table::new(&["name", "n", "note"], 1..2);
         assert!(table.is_empty());
         table.push(vec!["a".into(), "100".into(), "µ".into()]);

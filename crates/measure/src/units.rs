@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn brief_numbers_take_four_characters() {
+    fn brief_numbers_have_four_characters() {
         for (number, text) in [
             (0.0, "0.00"),
             (0.5, "0.50"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn brief_times_take_six_characters() {
+    fn brief_times_have_six_characters() {
         for (us, text) in [
             (79.69, "79.69u"),
             (0.83, "830.0n"),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_rates_and_bytes_have_three_digits_and_a_unit() {
+    fn quantities_have_three_digits_and_unit() {
         assert_eq!(nanoseconds(850.0), "850 ns");
         assert_eq!(nanoseconds(999.7), "1.00 us");
         assert_eq!(duration(Duration::from_nanos(79_690)), "79.7 us");
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_have_their_thousands_apart() {
+    fn counts_have_thousands_separators() {
         for (number, text) in [
             (0, "0"),
             (999, "999"),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_named_without_trailing_zeros() {
+    fn percentile_names_have_no_trailing_zeros() {
         assert_eq!(
             [50.0, 99.9, 99.9999].map(percentile),
             ["50", "99.9", "99.9999"]

@@ -176,7 +176,7 @@ mod tests {
     };
 
     #[test]
-    fn the_shortest_datagram_is_the_shortest_frame() {
+    fn smallest_datagram_fits_minimum_ethernet_frame() {
         let ends = ends("10.0.0.1:1000", "10.0.0.2:9");
         let frame = Frame::new(&ends, &HEADER, 18).unwrap();
         // 64 bytes with the check sequence.
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_datagram_is_none() {
+    fn invalid_size_or_address_pair_has_no_frame() {
         let four = ends("10.0.0.1:1", "10.0.0.2:2");
         assert_eq!(Frame::new(&four, &HEADER, 17), None);
         assert_eq!(Frame::new(&four, &HEADER, 65_508), None);
@@ -204,7 +204,7 @@ mod tests {
     proptest! {
         /// Verifies like a receiver: the sum of all words with the checksum in place is all ones.
         #[test]
-        fn checksums_are_right(size in 18u16..1500, run: u32, port: u16, six: bool) {
+        fn ip_and_udp_checksums_are_valid(size in 18u16..1500, run: u32, port: u16, six: bool) {
             let ends = match six {
                 false => Endpoints { source: SocketAddr::new([10, 1, 2, 3].into(), port), ..ends("10.0.0.1:1", "192.0.2.7:9") },
                 true => ends("[fd00::1]:77", "[fd00::ffff:2]:9"),

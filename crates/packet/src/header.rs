@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_header_is_read_as_it_was_written(
+        fn header_round_trips(
             kind in prop_oneof![Just(Kind::Data), Just(Kind::ReportRequest), Just(Kind::Report)],
             run: u32, number: u16, sequence: u32, sent in 0..=SENT_MASK, behind in 0..100usize,
         ) {
@@ -136,7 +136,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_header_that_is_written_so_or_none(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn arbitrary_header_bytes_round_trip_or_fail(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             if let Some(header) = Header::read(&bytes) {
                 prop_assert_eq!(&header.bytes()[..], &bytes[..HEADER_BYTES]);
             }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn short_or_unknown_header_is_none() {
+    fn short_or_unknown_header_is_refused() {
         let header = Header {
             kind: Kind::Data,
             flow: Flow { run: 1, number: 2 },
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn wrapped_timestamps_are_in_the_past() {
+    fn wrapped_timestamps_give_elapsed_time() {
         assert_eq!(since(5, 12), 7);
         assert_eq!(since(SENT_MASK, SENT_MASK + 11), 11);
     }

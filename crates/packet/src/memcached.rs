@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn memcached_frame_round_trips() {
         let frame = Frame {
             id: 0x1234,
             sequence: 3,
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_has_its_reason() {
+    fn invalid_frames_have_reason() {
         for (datagram, expected) in [
             (&[0, 1, 0, 0, 0, 1, 0][..], FrameError::Truncated),
             (&[], FrameError::Truncated),

@@ -155,7 +155,7 @@ mod tests {
     const FLOW: Flow = Flow { run: 7, number: 3 };
 
     #[test]
-    fn a_question_is_as_long_as_its_report() {
+    fn report_request_is_as_long_as_report() {
         let asked = report_request(FLOW, 9);
         assert_eq!(read_report_request(&asked), Some((FLOW, 9)));
         assert_eq!(read_report_request(&asked[..REPORT_BYTES - 1]), None);
@@ -164,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_report_is_read_as_it_was_written(numbers: [u64; 8], jitter in 0.0..1e12f64, core: u16, echoes: bool) {
+        fn report_round_trips(numbers: [u64; 8], jitter in 0.0..1e12f64, core: u16, echoes: bool) {
             let [received, bytes, duplicated, reordered, too_late, next, dropped, cpu] = numbers;
             let tally = FlowCounters { received, bytes, duplicated, reordered, too_late, next, jitter };
             let role = if echoes { Role::Echo } else { Role::Sink };
@@ -173,7 +173,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_report_or_none(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        fn arbitrary_report_bytes_round_trip_or_fail(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
             if let Some(report) = Report::read(&bytes) {
                 prop_assert_eq!(Report::read(&report.bytes()), Some(report));
             }

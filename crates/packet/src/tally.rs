@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_is_of_times_on_the_way_whatever_the_clocks() {
+    fn jitter_is_independent_of_clock_offset() {
         let ahead = 1 << 40;
         let mut steady = Counter::default();
         let mut shaken = Counter::default();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn tallies_of_flows_add_up() {
+    fn flow_counters_are_summed() {
         let mut sum = FlowCounters::default();
         let mut counter = Counter::default();
         counter.record(&header(1, 0), 20, 0);

@@ -56,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_datagram_round_trips(
+        fn arbitrary_datagrams_round_trip_or_fail(
             kind in 0x10_u8..0x15,
             rest in proptest::collection::vec(any::<u8>(), 0..120),
         ) {

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_arrival_is_known() {
+    fn arrivals_are_classified() {
         let mut window = Window::default();
         let arrivals = [0, 1, 3, 2, 2, 3, 10, 4].map(|number| window.record(number));
         use Arrival::{Duplicate, InOrder, Reordered};
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_behind_the_window_is_too_late_to_be_known() {
+    fn datagram_before_window_is_too_late() {
         let mut window = Window::default();
         window.record(WINDOW as u32);
         assert_eq!(window.record(0), Arrival::TooLate);
@@ -147,7 +147,7 @@ mod tests {
     proptest! {
         /// Compares the window with a set of all numbers received.
         #[test]
-        fn a_window_agrees_with_a_set(steps in prop::collection::vec((-70_000i64..70_000, 0u8..4), 1..400)) {
+        fn window_agrees_with_btree_set(steps in prop::collection::vec((-70_000i64..70_000, 0u8..4), 1..400)) {
             let mut window = Window::default();
             let mut come = BTreeSet::new();
             let mut next = 0u64;

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn fits_60_columns_and_15_lines() {
+    fn screen_fits_60_columns_and_15_rows() {
         let shown = screen(&view(), 60, 15);
         for words in [
             "1.50 k req/s",
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_and_tiny_terminals() {
+    fn wide_and_tiny_terminals_are_supported() {
         let wide = screen(&view(), 120, 40);
         for words in ["B/s", "in flight", "3 does not respond", "5.00 kB/s"] {
             assert!(wide.contains(words), "no {words:?} in\n{wide}");

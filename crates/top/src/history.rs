@@ -72,7 +72,7 @@ mod tests {
     use crate::moment::Traffic;
 
     #[test]
-    fn bars_are_as_high_as_their_share_of_the_highest() {
+    fn bar_heights_are_relative_to_maximum() {
         let mut history = History::default();
         assert_eq!(history.bars(History::TOTAL, 5), "");
         for rate in [0.0, 7.0, 14.0] {

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_belong_to_the_filter_while_it_is_written() {
+    fn keys_edit_filter_while_filter_is_open() {
         let mut view = view();
         assert_eq!(press(&mut view, "/b"), Action::Nothing);
         assert_eq!((view.servers().len(), &*view.filter), (1, "b"));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_view_stays_as_it_is() {
+    fn paused_view_does_not_update() {
         let mut view = view();
         press(&mut view, "p");
         view.push(Snapshot::default());

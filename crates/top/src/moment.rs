@@ -291,7 +291,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn counts_become_rates() {
+    fn counts_are_converted_to_rates() {
         let moment = Snapshot::of(&json!({
             "interval": 2.0,
             "status": { "version": "1", "process": 7, "phase": "ready", "generation": 3, "driver": "epoll",
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_response_is_empty() {
+    fn invalid_response_gives_empty_snapshot() {
         let moment = Snapshot::of(&Value::Null);
         assert_eq!((moment.interval, moment.routes.len()), (1.0, 0));
     }

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_three_digits_and_a_unit() {
+    fn numbers_are_shortened_with_unit() {
         for (seconds, text) in [
             (12e-6, "12 us"),
             (1.234e-3, "1.23 ms"),

@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_literal_to_the_shell() {
+    fn shell_words_are_quoted() {
         for (word, expected) in [
             ("eth0", "eth0"),
             ("10000 65535", "'10000 65535'"),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn long_sentences_are_broken_below_their_head() {
+    fn long_sentences_wrap_with_indent() {
         let text = wrapped("  why ", &"word ".repeat(40), COLUMNS);
         assert_eq!(text.lines().count(), 2);
         assert!(

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn summary_has_slowest_first_and_commands_of_failed_tests() {
+    fn summary_lists_slowest_and_failed_tests() {
         let suite = suite();
         let [one, two] = [0, 1].map(|at| Job {
             suite: &suite,

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_at_a_place_count_and_summaries_do_not() {
+    fn only_warnings_with_location_are_counted() {
         let message = |level, spans: Value| {
             json!({
                 "reason": "compiler-message",
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn outdated_list_entry_is_error() {
+    fn stale_list_entry_is_an_error() {
         let test = |name: &str| Test {
             name: name.to_owned(),
             is_slow: false,
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn selections_divide_tests() {
+    fn selection_filters_tests() {
         let test = |name: &str, is_slow| Test {
             name: name.to_owned(),
             is_slow,

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_that_is_not_in_the_table_is_a_problem() {
+    fn undeclared_dependency_is_a_problem() {
         let manifest =
             "[dependencies]\nonrush-http.workspace = true\nonrush-serve.workspace = true\n";
         assert_eq!(
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn table_equals_edges() {
+    fn dependency_table_matches_manifests() {
         let of = |rows: &str| {
             let text = format!(
                 "# A\n{TABLE_HEADING}\n\n| crate | may use |\n|---|---|\n{rows}\n## Next\n| x | y |\n"
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn confined_crate_elsewhere_is_a_problem() {
+    fn restricted_external_crate_is_a_problem() {
         let manifest = "[dependencies]\nlibc = { workspace = true }\n";
         assert_eq!(
             of("crates/serve/Cargo.toml", manifest),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_outside_the_root_is_a_problem() {
+    fn version_outside_root_manifest_is_a_problem() {
         assert_eq!(
             of("crates/http/Cargo.toml", "[dependencies]\nmemchr = \"2\"\n"),
             ["2: memchr is not `workspace = true`: versions are written in the root Cargo.toml"]
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_without_a_reason_is_a_problem() {
+    fn dependency_without_comment_is_a_problem() {
         let manifest = "[workspace.dependencies]\nonrush-http = { path = \"crates/http\" }\n\n# Why.\na = \"1\"\nb = \"1\"\n\nc = \"1\"\n";
         assert_eq!(
             of("Cargo.toml", manifest),

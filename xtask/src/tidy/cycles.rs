@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn parent_and_child_may_form_a_cycle() {
+    fn parent_and_child_module_can_form_a_cycle() {
         let child = ("a/child.rs", "use super::A;\npub struct Child(A);");
         let parent = "mod child;\nuse child::Child;\npub struct A;";
         check(
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn function_named_like_module_is_not_the_module() {
+    fn function_with_module_name_is_not_a_dependency() {
         let b = ("b.rs", "pub struct B;");
         let a = ("a.rs", "use crate::b::B;\npub struct A(B);");
         check("mod a; mod b;\npub fn b() { a::A }", &[a, b], 1, &[]);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn cycle_size_equals_listed_size() {
+    fn cycle_size_must_match_list() {
         let files = [
             ("a.rs", "use crate::b::B;\npub struct A;"),
             ("b.rs", "use crate::a::A;\npub struct B;"),

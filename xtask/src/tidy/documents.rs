@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_files_and_directories_of_the_repository_are_fine() {
+    fn links_within_repository_are_valid() {
         let text = "[b](b.md) [r](../README.md#goals) [s](../src/) [x](/src/x.rs \"title\") [h](#here)\n[n]: b.md\n";
         assert_eq!(broken(text), [""; 0]);
     }

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn boolean_parameters_equal_listed_count() {
+    fn boolean_parameter_count_matches_list() {
         check("fn f(is: bool, has: bool) {}", &[], 2, &[]);
         check(
             "fn f(is: bool) {}",

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_file_has_listed_lines() {
+    fn listed_file_length_must_match() {
         let lines = |count: usize| "// x\n".repeat(count);
         check(&lines(500), Some(500), &[]);
         check(

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_a_line_per_kind() {
+    fn report_has_line_per_kind() {
         let tree = Tree::of(&[("a.md", "behind the body\n")]);
         let figures = listed(&tallies(&tree, LIMITS));
         let lines: Vec<&str> = figures.lines().collect();

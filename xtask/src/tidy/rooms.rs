@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_use_each_other_in_a_circle_though_files_do_not() {
+    fn directories_can_form_cycles_without_file_cycles() {
         let tree = tree();
         let syntax = Syntax::parse(&tree);
         let plan = &plans(&tree, &syntax)[0];
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_crate_has_lower_limits() {
+    fn listed_crate_has_lower_limits() {
         let tree = tree();
         let syntax = Syntax::parse(&tree);
         assert_eq!(compared(&tree, &syntax, &[]), []);

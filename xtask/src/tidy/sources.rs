@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_engine_may_be_unsafe() {
+    fn unsafe_is_allowed_only_in_engine() {
         check("crates/engine/src/a.rs", "unsafe { x() }", &[]);
         check(
             "crates/http/src/a.rs",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_clock_and_programs_around_the_engine_read_the_time() {
+    fn time_is_read_only_through_engine_clock() {
         let reads = "let t = std::time::Instant::now();";
         check(
             "crates/serve/src/a.rs",
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn leftovers_are_problems_even_in_comments() {
+    fn todo_markers_are_problems() {
         let [first, second, _] = LEFTOVER_MARKERS;
         check(
             "tests/a.rs",
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_has_its_reason() {
+    fn limits_require_a_reason() {
         let limits =
             "/// Why.\n#[rustfmt::skip]\npub const A: u8 = 1;\npub(crate) const B: u8 = 2;\n";
         check(

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_have_a_scope() {
+    fn environment_differences_have_scope() {
         let a = facts(str::to_owned);
         assert_eq!(a.differences(&a.clone()), []);
         let of = |from: &str, to: &str| -> Vec<(String, String, String, DifferenceScope)> {
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn sweep_points_have_own_commands() {
+    fn commands_differ_by_sweep_point() {
         let at = |driver: &str| {
             facts(|text| {
                 let swept = format!(
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn driver_belongs_to_variant() {
+    fn io_driver_is_compared_per_variant() {
         let a = facts(str::to_owned);
         let b = facts(|text| text.replace("io_uring", "epoll"));
         assert!(a.has_other_driver(&b, &subject("ours")));
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_identity_needs_same_version_and_commands() {
+    fn same_reference_requires_same_version_and_commands() {
         let a = facts(str::to_owned);
         let is_same = |from: &str, to: &str| {
             let b = facts(|text| text.replace(from, to));
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_environment_names_line() {
+    fn invalid_environment_error_has_line() {
         let said = |text: &str| {
             let parsed = Facts::parse(text, Path::new("environment.json"));
             parsed.expect_err("no environment").to_string()

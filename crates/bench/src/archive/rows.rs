@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_line() {
+    fn parse_errors_have_line_number() {
         let good = "1,0,w,v,true,true,false,false,rps,1\n";
         for (text, expected) in [
             (
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_file_is_refused_or_loses_whole_lines() {
+    fn truncated_file_never_yields_partial_rows() {
         let text = format!(
             "{HEAD}1,0,w,v,true,true,false,false,rps,123.5\n2,0,w,v,true,true,false,false,rps,124.5\n"
         );
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_file_never_panics() {
+    fn damaged_file_does_not_panic() {
         let row =
             |round: u32| format!("{round},0,\"w, x\",v,true,true,false,false,rps,{round}.5\n");
         let whole = HEAD.to_owned() + &(1..6).map(row).collect::<String>();

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_of_both_versions_are_found_where_they_are_mounted() {
+    fn cgroup_v1_and_v2_mounts_are_found() {
         let mounts = "24 23 0:22 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n\
             31 24 0:28 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
             32 24 0:29 / /sys/fs/cgroup/cpuset rw,relatime - cgroup cgroup rw,cpuset\n\
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn throttled_time_is_read_of_both_versions() {
+    fn throttled_time_is_read_from_v1_and_v2() {
         let new = "usage_usec 1800000\nuser_usec 748209561\nnr_periods 5\nnr_throttled 3\nthrottled_usec 1500\n";
         let mut counters = Counters::default();
         cpu(new, &mut counters);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_a_group_are_read_together() {
+    fn cgroup_files_are_read_together() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
         std::fs::create_dir_all(path("proc/7")).expect("a directory");

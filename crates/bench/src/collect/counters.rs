@@ -149,7 +149,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn rates_shares_and_gauges() {
+    fn counters_give_rates_shares_and_gauges() {
         let before = moment(&[
             ("packets", Count::Total(100)),
             ("throttled", Count::Time(SECOND)),

@@ -71,7 +71,7 @@ mod tests {
     use onrush_machine::cpu_time::by_cpu;
 
     #[test]
-    fn the_machine_counts_switches_and_interrupts() {
+    fn context_switches_and_interrupts_are_counted() {
         let stat = "cpu  1 2 3 4\ncpu0 1 2 3 4\nintr 219385 0 38 5\nctxt 877465\nbtime 1795498039\n\
             processes 32071\nprocs_running 3\nprocs_blocked 0\nsoftirq 5 0 1\n";
         let mut counters = Counters::default();
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_of_a_cpu_add_up_to_its_time() {
+    fn cpu_time_shares_add_up() {
         let ticks = |stat| by_cpu(stat).next().expect("a CPU").1;
         let before = ticks("cpu  9 9 9 9\ncpu0 100 0 100 800 0 0 0 0 0 0\nintr 5\n");
         let now = ticks("cpu  9 9 9 9\ncpu0 120 5 150 810 0 5 8 2 0 0\n");

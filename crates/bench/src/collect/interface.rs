@@ -60,7 +60,7 @@ mod tests {
     use onrush_machine::network::interfaces;
 
     #[test]
-    fn interface_rates_are_per_second_and_silent_ones_are_left_out() {
+    fn idle_interfaces_are_omitted_from_rates() {
         let head = "Inter-|   Receive\n face |bytes packets\n";
         let before = interfaces(&format!(
             "{head}    lo: 1000 10 0 0 0 0 0 0 2000 20 0 0 0 0 0 0\n  eth0:1 1 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n"

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_network_devices_and_of_cpus_are_counted_and_no_others() {
+    fn only_network_and_cpu_interrupts_are_counted() {
         let lines = network_lines(TEXT, &devices());
         let names: Vec<_> = lines.values().map(String::as_str).collect();
         assert_eq!(
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_a_number_of_its_own() {
+    fn queue_number_is_parsed_from_interrupt_name() {
         for (action, expected) in [
             ("virtio2-output.11", Some(11)),
             ("eth0-TxRx-3", Some(3)),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn large_table_is_read_by_line() {
+    fn large_interrupt_table_is_read_by_line() {
         let directory = tempfile::tempdir().expect("a directory");
         let write = |name: &str, text: &str| {
             let path = directory.path().join(name);

@@ -107,7 +107,7 @@ mod tests {
     use crate::collect::counters::Count;
 
     #[test]
-    fn this_machine_is_read() {
+    fn local_machine_counters_are_read() {
         let mut machine = Machine::find(&Root::of_machine());
         let counters = machine.read("ctxt 5\n");
         let positive = |subject, measure| match counters.at(subject, measure) {

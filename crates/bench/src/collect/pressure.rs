@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_some_and_full_are_read() {
+    fn some_and_full_pressure_are_read() {
         let text = "some avg10=75.05 avg60=64.27 avg300=31.60 total=137673693\n\
             full avg10=0.00 avg60=0.00 avg300=0.00 total=12\n";
         let mut counters = Counters::default();

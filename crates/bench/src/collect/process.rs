@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn name_with_brackets_and_spaces_does_not_shift_the_fields() {
+    fn stat_name_may_contain_parentheses_and_spaces() {
         let stat = "12 (a) b) S 1 12 12 0 -1 4194304 500 0 0 0 70 30 2 1 20 0 3 0 100 1 1";
         assert_eq!(ticks(stat), Some((72, 31)));
         assert_eq!(ticks("12 (short) S 1"), None);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn parent_and_its_waiting_are_read() {
+    fn parent_and_run_queue_wait_are_read() {
         let stat = "12 (a) b) S 7 12 12 0 -1 4194304 500 0 0 0 70 30 2 1 20 0 3 0 100 1 1";
         assert_eq!(
             (parent(stat), reaped_children_ticks(stat)),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_of_a_thread_are_read() {
+    fn context_switches_of_thread_are_read() {
         let status = "Name:\tnginx\nThreads:\t7\nRssAnon:\t 1 kB\nvoluntary_ctxt_switches:\t2911\n\
             nonvoluntary_ctxt_switches:\t37\n";
         assert_eq!(switches(status), Some((2_911, 37)));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_goes_backwards_is_a_failed_reading() {
+    fn decreasing_cpu_time_is_a_failed_reading() {
         let before = TreeUse {
             cpu: Duration::from_millis(1_000),
             failed: 1,

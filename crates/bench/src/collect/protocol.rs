@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_of_names_and_values_are_read_and_settings_are_left_out() {
+    fn snmp_counters_are_read_without_settings() {
         let snmp = "Ip: Forwarding DefaultTTL InReceives InDiscards\nIp: 2 64 7111 4\n\
             Icmp: InMsgs InErrors\nIcmp: 1 0\n\
             Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets CurrEstab InSegs \

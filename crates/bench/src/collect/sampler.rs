@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn collecting_off_keeps_totals() {
+    fn disabled_collection_keeps_totals() {
         let pids = BTreeMap::new();
         let mut sampler = Sampler::start(&Root::of_machine(), &pids, Collect::Off);
         send(500);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_of_a_process_is_counted_exactly_and_by_itself() {
+    fn network_namespace_is_counted_separately() {
         let Some(mut child) = namespace() else {
             eprintln!("skipped: no network namespace can be made here");
             return;
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn joined_and_ended_role_is_counted() {
+    fn role_joined_during_window_is_counted() {
         let mut sampler = Sampler::start(&Root::of_machine(), &BTreeMap::new(), Collect::On);
         let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let mut child = Command::new("sh")

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn softirqs_are_read_by_cpu_also_when_one_is_offline() {
+    fn softirqs_are_read_with_offline_cpu() {
         let text = "                    CPU0       CPU2       \n          HI:          0          0\n\
             \x20      TIMER:      12931      14774\n      NET_TX:          4          2\n\
             \x20     NET_RX:       3126       4732\n       BLOCK:          0      78566\n";
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn softnet_is_read_with_the_number_of_the_cpu_and_without() {
+    fn softnet_stat_cpu_column_is_optional() {
         let new = "00000008 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 \
             00000000 00000000 00000000 00000000\n00001bc2 00000003 0000000a 00000000 00000000 00000000 00000000 00000000 \
             00000000 00000010 00000002 00000000 00000003 00000000 00000000\n";

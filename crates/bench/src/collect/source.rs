@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_stays_open_is_read_anew_each_time() {
+    fn kept_open_file_is_reread() {
         let root = Root::of_machine();
         let mut buffer = Vec::new();
         let mut file = root.proc("self/comm");
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn long_files_are_read_whole_and_no_more_than_the_bound_stays_open() {
+    fn long_files_are_complete_and_open_files_limited() {
         let directory = tempfile::tempdir().expect("a directory");
         let text = "0123456789abcde\n".repeat(10_000);
         std::fs::write(directory.path().join("long"), &text).expect("a file");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_files_read_as_none() {
+    fn missing_files_are_none() {
         let root = Root::of_machine();
         let mut buffer = Vec::new();
         assert_eq!(root.proc("no/such/file").read(&mut buffer), None);

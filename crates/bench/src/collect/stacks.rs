@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_and_many_stacks_stay_within_their_bounds() {
+    fn stack_depth_and_count_are_limited() {
         let deep: String = (0..1_000)
             .map(|number| format!("\t1 f{number} (x)\n"))
             .collect();
@@ -143,7 +143,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_folded_into_lines_that_end_with_a_count(text in "(?s).{0,400}") {
+        fn arbitrary_text_folds_to_counted_lines(text in "(?s).{0,400}") {
             let folded = fold(&text);
             let counts = folded.text.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
             proptest::prop_assert_eq!(counts.sum::<u64>(), folded.samples);

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_of_a_child_is_followed_to_its_end() {
+    fn grandchild_is_followed_until_exit() {
         // The inner shell does the work; the outer one waits for it.
         let mut shell = Shell::start("sh -c 'while read line; do printf x; done'; :");
         let root = Root::of_machine();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn each_time_that_a_thread_waits_is_a_voluntary_switch() {
+    fn thread_waits_are_voluntary_switches() {
         let (done, hear_done) = mpsc::channel();
         let (ask_to_end, hear_end) = mpsc::channel::<()>();
         let worker = thread::Builder::new().name("waits".into());
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn time_of_a_thread_that_has_ended_is_kept() {
+    fn cpu_time_of_ended_thread_is_kept() {
         let (started, hear_start) = mpsc::channel();
         let (ask_to_end, hear_end) = mpsc::channel::<()>();
         let root = Root::of_machine();
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn time_of_a_thread_that_was_never_seen_counts() {
+    fn cpu_time_of_unseen_thread_is_counted() {
         let mut tree = Tree::follow(&Root::of_machine(), std::process::id());
         let before = tree.read();
         let clock = || process_cpu_time(std::process::id()).expect("our clock");
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn time_of_a_process_that_was_never_seen_counts() {
+    fn cpu_time_of_unseen_process_is_counted() {
         // Each line starts a shell that the first one reaps.
         let work = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let mut shell = Shell::start(&format!(
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn unreaped_process_is_lost() {
+    fn cpu_time_of_unreaped_process_is_lost() {
         let root = Root::of_machine();
         let process = |pid, parent, ignores_children| {
             let process = Process {

@@ -66,7 +66,7 @@ fn beside(metric: &str, a: f64, b: f64) -> Comparison {
 }
 
 #[test]
-fn more_of_a_rate_is_better_and_more_of_a_cost_is_worse() {
+fn higher_rate_is_better_higher_cost_is_worse() {
     for (metric, a, b, verdict) in [
         ("rps", 100.0, 120.0, Verdict::Better),
         ("rps", 120.0, 100.0, Verdict::Worse),
@@ -88,7 +88,7 @@ fn more_of_a_rate_is_better_and_more_of_a_cost_is_worse() {
 }
 
 #[test]
-fn common_change_cancels_out() {
+fn change_shared_with_reference_cancels_out() {
     let side = |seed: u64, drift: f64| {
         let drifted = |level: f64, seed: u64| around(seed, level * drift, 20);
         rows("ours", CPU, SOUND, drifted(3.0, seed))
@@ -134,7 +134,7 @@ fn small_change_without_reference_is_inconclusive() {
 }
 
 #[test]
-fn closest_reference_is_used() {
+fn least_varying_reference_is_used() {
     let side = |seed: u64| {
         let machine = around(seed, 1.0, 20);
         let with = |level: f64| machine.iter().map(move |it| it * level);
@@ -150,7 +150,7 @@ fn closest_reference_is_used() {
 }
 
 #[test]
-fn not_comparable_has_a_reason() {
+fn incomparable_figures_have_a_reason() {
     let good = || rows("ours", "rps", SOUND, around(1, 100.0, 9));
     let verdict = |b: &str| {
         let comparison = compare(&run("A", &good()), &run("B", b), &Options::default());
@@ -251,7 +251,7 @@ fn status_reflects_verdicts() {
 }
 
 #[test]
-fn selection_limits_judged_figures() {
+fn only_selected_figures_are_judged() {
     let side = |seed: u64| {
         rows("ours", CPU, SOUND, around(seed, 3.0, 20))
             + &rows("ours", "rps", SOUND, around(seed + 1, 3.0, 20))
@@ -284,7 +284,7 @@ fn selection_limits_judged_figures() {
 }
 
 #[test]
-fn many_figures_need_joint_confidence() {
+fn many_figures_use_joint_confidence() {
     // For a single figure, five higher rounds after five lower ones suffice for 90 %; of forty figures, one looks like
     // this by chance.
     let side = |factor: f64| -> String {

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_of_a_day_are_in_their_order() {
+    fn runs_of_same_day_are_sorted_numerically() {
         let mut names = [
             "d/2026-11-21-x-10",
             "d/2026-11-21-x-2",

@@ -109,7 +109,7 @@ fn regression_is_reported_in_all_formats() {
 }
 
 #[test]
-fn common_change_is_not_reported() {
+fn change_shared_with_reference_is_not_reported() {
     let folder = Folder::new();
     folder.days(16, |day| {
         let machine = if day < 8 { 1.0 } else { 1.3 };
@@ -159,7 +159,7 @@ fn known_or_reverted_change_is_not_new() {
 }
 
 #[test]
-fn other_machine_starts_a_series() {
+fn different_machine_starts_new_series() {
     let folder = Folder::new();
     folder.days(8, |_| (3.0, 5.0));
     for day in 9..17 {
@@ -228,7 +228,7 @@ fn unreadable_results_are_listed() {
 }
 
 #[test]
-fn a_folder_without_results_says_what_was_expected() {
+fn directory_without_results_is_an_error() {
     let folder = Folder::new();
     let said = |path: &Path| {
         history(path, &Options::default())
@@ -240,7 +240,7 @@ fn a_folder_without_results_says_what_was_expected() {
 }
 
 #[test]
-fn runs_of_this_repository_are_a_history() {
+fn committed_runs_form_a_history() {
     let runs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runs");
     let found = history(&runs, &Options::default()).expect("results");
     assert!(found.runs >= 10 && found.left_out.is_empty(), "{found}");

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn growth_follows_square_root_of_connections() {
+    fn cost_grows_with_square_root_of_connections() {
         assert_eq!(growth(0, 2), 1.0);
         assert_eq!(growth(100, 1), 1.0);
         assert_eq!(growth(400, 1), 2.0);

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cost_file_overrides_given_costs_only() {
+    fn cost_file_overrides_only_listed_costs() {
         let file = parse(
             "c.toml",
             "application_us = 8\nstack_us = 1.5\npackets_in = 2",
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_has_its_place_and_what_is_expected() {
+    fn invalid_value_error_has_position_and_expectation() {
         for (text, said) in [
             ("aplication_us = 1", "did you mean `application_us`"),
             (

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_published_rows_are_predicted_within_a_seventh() {
+    fn published_rows_have_median_error_below_15_percent() {
         let checked = leave_one_out(&published());
         let median = median_error(&checked).expect("rows");
         assert!(median < 0.15, "{median}");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_never_changes_its_own_prediction() {
+    fn prediction_does_not_use_predicted_row() {
         let rows = published();
         let before = leave_one_out(&rows);
         for at in 0..rows.len() {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn model_reproduces_rps_cpu_counts() {
+    fn model_ranks_rps_cpu_counts_as_published() {
         let checked = leave_one_out(&published());
         let rps = |name| row(name, &checked).predicted.map_or(0.0, |(rps, _)| rps);
         let seven = rps("to 7 of that node");

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_the_machine_does_not_have_is_an_error() {
+    fn nonexistent_cpu_is_an_error() {
         let machine = Machine::of_nodes(vec![cpus("0-3")]).expect("a machine");
         let interface = |irq_cpu, steering| Interface {
             name: "eth0".to_owned(),

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_of_a_few_lines_is_read() {
+    fn short_machine_file_is_parsed() {
         let machine = read_text(
             r#"
             nodes = ["0-15", "16-31"]
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_are_written_one_by_one_where_they_differ() {
+    fn differing_queues_are_listed_individually() {
         let machine = read_text(
             r#"
             nodes = ["0-3"]
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_has_its_place_and_what_is_expected() {
+    fn invalid_value_error_has_position_and_expectation() {
         let interface = |line: &str| format!("nodes = [\"0-3\"]\n[[interface]]\n{line}\n");
         for (text, place, said) in [
             (String::new(), "m.toml:1:1:", "`nodes` is missing"),

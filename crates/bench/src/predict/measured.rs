@@ -308,7 +308,7 @@ name = "v"
     }
 
     #[test]
-    fn medians_are_those_of_the_rounds_that_count() {
+    fn medians_use_valid_rounds_only() {
         let lines = raw(&[
             "true,false rps,100",
             "true,false rps,300",
@@ -330,7 +330,7 @@ name = "v"
     }
 
     #[test]
-    fn points_of_a_sweep_are_one_series() {
+    fn sweep_points_form_one_series() {
         let directory = tempfile::tempdir().expect("a directory");
         let experiment =
             EXPERIMENT.replace("connections = 30", "sweep = { connections = [10, 100] }");
@@ -365,7 +365,7 @@ name = "v"
     }
 
     #[test]
-    fn invalid_result_names_file() {
+    fn invalid_result_error_has_path() {
         let good = raw(&[
             "true,false rps,100",
             "true,false client.cpu_us_per_request,2",

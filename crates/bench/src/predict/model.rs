@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn no_packets_cost_zero() {
+    fn zero_packets_cost_nothing() {
         let us = PacketWork::default().on(&range(0..4));
         assert_eq!(format!("{us:.2}"), "0.00");
     }
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limiter_is_what_is_full_first() {
+    fn limiter_saturates_first() {
         let limiter =
             |machine: &Machine, cost: &Cost| predict(machine, cost).expect("a limit").limiter;
         assert_eq!(
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_microseconds_of_a_cpu_and_requests_a_second() {
+    fn cpu_microseconds_give_requests_per_second() {
         let alone = Machine::of_nodes(vec![range(0..4)]).expect("a machine");
         let fixed = Cost {
             application: Some(RoleCost::fixed(8.0)),
@@ -511,14 +511,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_known_is_no_prediction() {
+    fn unknown_costs_give_no_prediction() {
         let alone = Machine::of_nodes(vec![range(0..4)]).expect("a machine");
         assert_eq!(predict(&alone, &Cost::default()), None);
     }
 
     proptest! {
         #[test]
-        fn more_cores_of_the_application_never_predict_less(
+        fn more_application_cores_never_predict_less(
             cores in 1..60_usize, more in 0..3_usize, steering in 1..60_usize, us in 0.1..100.0_f64,
         ) {
             let cost = cost(us);
@@ -526,7 +526,7 @@ mod tests {
         }
 
         #[test]
-        fn what_costs_more_never_predicts_more(
+        fn higher_costs_never_predict_more(
             cores in 1..60_usize, steering in 0..60_usize, us in 0.1..100.0_f64, part in 0..6_usize, more in 0.0..10.0_f64,
         ) {
             let before = cost(us);
@@ -542,7 +542,7 @@ mod tests {
         }
 
         #[test]
-        fn more_connections_or_packets_of_a_request_never_predict_more(
+        fn more_connections_or_packets_never_predict_more(
             cores in 1..60_usize, steering in 0..60_usize, connections in 1..100_000_u32, packets in 0.1..10.0_f64,
         ) {
             let before = Cost { connections, ..cost(5.0) };

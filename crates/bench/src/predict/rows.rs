@@ -256,14 +256,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rows_that_ship_are_all_of_the_three_tables() {
+    fn built_in_rows_cover_three_tables() {
         let rows = published();
         let of = |table: &str| rows.iter().filter(|row| row.table == table).count();
         assert_eq!((of("B"), of("C"), of("D")), (13, 10, 13));
     }
 
     #[test]
-    fn a_row_without_its_figure_or_with_an_unknown_limiter_is_a_mistake() {
+    fn row_without_figure_or_known_limiter_is_rejected() {
         let row = |lines: &str| {
             let text = format!(
                 "[[row]]\ntable = \"X\"\nname = \"x\"\nlink = \"1G\"\nframe_bytes = 64\n{lines}"

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_follow_the_model_are_predicted() {
+    fn synthetic_rows_are_predicted() {
         let rows: Vec<Measured> = [10, 30, 100, 300, 1_000, 3_500]
             .iter()
             .flat_map(|connections| [row(*connections, "0"), row(*connections, "0-1")])
@@ -215,13 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn a_row_alone_in_its_series_is_not_predicted() {
+    fn single_row_series_is_not_predicted() {
         let checked = leave_one_out(&[row(100, "0"), row(100, "0")]);
         assert!(checked.iter().all(|checked| checked.predicted.is_none()));
     }
 
     #[test]
-    fn a_row_costs_on_its_own_machine_what_was_measured() {
+    fn row_cost_reproduces_measurement() {
         let rows = [row(100, "0"), row(400, "0"), row(100, "0-1")];
         for row in &rows {
             let machine = machine_of(row).expect("a machine");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_never_negative() {
+    fn costs_are_never_negative() {
         let falling = [(1.0, 5.0), (2.0, 3.0)].map(|(n, total)| Equation {
             counts: vec![1.0, n],
             total,
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_are_explained_by_the_costs_that_are_found(a in 0.1..10.0_f64, b in 0.1..10.0_f64, c in 0.1..10.0_f64) {
+        fn solved_costs_reproduce_rows(a in 0.1..10.0_f64, b in 0.1..10.0_f64, c in 0.1..10.0_f64) {
             let rows = [[1.0, 0.0, 0.5], [1.0, 1.0, 0.0], [1.0, 2.0, 1.0], [1.0, 0.5, 2.0]];
             let equations = rows.map(|counts| equation(&counts, &[a, b, c]));
             let found = costs(&equations);

@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn predictions_beyond_the_measured_cpus_are_marked() {
+    fn extrapolated_predictions_are_marked() {
         assert_eq!(extrapolation(2, 2), "");
         assert!(extrapolation(2, 36).contains("with 2 CPUs at most, and the application has 36"));
     }

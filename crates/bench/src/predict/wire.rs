@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_gigabit_carries_what_the_standard_says() {
+    fn frame_rates_match_ethernet_standard() {
         // 10^10 / (8 * 84), and so on.
         assert_eq!(frames("10G", "64").round(), 14_880_952.0);
         assert_eq!(frames("10G", "1500").round(), 812_744.0);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_below_min_mtu_are_frames() {
+    fn small_sizes_are_frame_sizes() {
         assert_eq!(Size::parse("64"), Ok(Size::Frame(64)));
         assert_eq!(Size::parse("67"), Ok(Size::Frame(67)));
         assert_eq!(Size::parse("68"), Ok(Size::Mtu(68)));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_arguments_name_accepted_values() {
+    fn invalid_argument_errors_list_accepted_values() {
         for text in ["", "63", "0", "-1", "65536", "1e3", "big"] {
             let error = Size::parse(text).expect_err(text);
             assert!(error.contains("an MTU of 68 to 65535"), "{error}");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_cut_into_packets_of_the_mtu() {
+    fn message_is_segmented_by_mtu() {
         assert_eq!(message_wire_bytes(0.0, 1_500), 0.0);
         // One byte needs a frame of 71 bytes, one segment a full frame, one byte more needs both.
         assert_eq!(message_wire_bytes(1.0, 1_500), 91.0);

@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_chart_is_a_file_and_earlier_ones_go() {
+    fn charts_are_written_and_old_ones_removed() {
         let out = tempfile::tempdir().expect("a directory");
         let chart =
             |title: &str| format!("<svg class=\"chart\" x=\"1\"><title>{title}</title></svg>");

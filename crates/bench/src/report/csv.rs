@@ -116,13 +116,13 @@ mod tests {
     use crate::report::sample::outcome;
 
     #[test]
-    fn commas_and_quotes_stay_inside_their_field() {
+    fn commas_and_quotes_are_quoted() {
         let fields = ["a,b", "say \"x\"", "plain"].map(String::from);
         assert_eq!(row(&fields), "\"a,b\",\"say \"\"x\"\"\",plain\n");
     }
 
     #[test]
-    fn marks_of_a_trial_stand_in_each_of_its_rows() {
+    fn trial_flags_appear_in_all_its_rows() {
         let mut outcome = outcome();
         outcome.works[0].variants[0].trials[1].unsteady = Some(0.2);
         let rows = outcome.works[0].variants[0].trials[1].metrics.len();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_has_as_many_fields_as_the_head() {
+    fn rows_match_header_length() {
         for text in [raw(&outcome()), samples(&outcome())] {
             let mut lines = text.lines();
             let head = lines.next().expect("a head").matches(',').count();

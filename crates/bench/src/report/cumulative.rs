@@ -158,7 +158,7 @@ mod tests {
     use crate::report::sample::outcome;
 
     #[test]
-    fn steps_show_change_and_effect() {
+    fn tuning_steps_show_change_and_effect() {
         let work = outcome().works.remove(0);
         let at = |mask: &str, factor: f64| {
             let mut work = work.clone();

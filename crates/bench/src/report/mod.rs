@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markdown_may_only_overwrite_summary() {
+    fn markdown_can_overwrite_only_summary() {
         let here = tempfile::tempdir().expect("a directory");
         let there = here.path().join("out");
         let is_other = |name: &str| is_other_than_summary(&there, &there.join(name));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_not_written_through_links() {
+    fn results_are_not_written_through_symlinks() {
         let elsewhere = tempfile::tempdir().expect("a directory");
         for name in ["raw.csv", "report.html", "charts", "profile"] {
             let directory = tempfile::tempdir().expect("a directory");

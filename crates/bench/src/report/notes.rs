@@ -47,7 +47,7 @@ mod tests {
     use crate::report::sample::outcome;
 
     #[test]
-    fn notes_name_their_rounds() {
+    fn notes_list_their_rounds() {
         let mut work = outcome().works.remove(0);
         for variant in &mut work.variants {
             variant.trials.iter_mut().for_each(|it| it.notes.clear());

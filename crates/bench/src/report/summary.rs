@@ -136,7 +136,7 @@ mod tests {
     use crate::report::sample::outcome;
 
     #[test]
-    fn every_line_of_the_table_has_the_same_cells() {
+    fn markdown_rows_have_equal_columns() {
         let text = markdown(&outcome(), &Environment::default());
         let bars: Vec<_> = text
             .lines()
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_and_invalid_rounds_are_said() {
+    fn summary_lists_limits_and_invalid_rounds() {
         let mut outcome = outcome();
         let trial = &mut outcome.works[0].variants[2].trials[1];
         trial.invalid.push("7 of 100 requests failed".into());

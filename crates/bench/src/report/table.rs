@@ -295,7 +295,7 @@ mod tests {
     use crate::report::sample::outcome;
 
     #[test]
-    fn columns_line_up_and_targets_are_judged() {
+    fn columns_are_aligned_and_targets_judged() {
         let text = terminal(&outcome());
         let lines: Vec<&str> = text
             .lines()
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_three_digits_and_limits_are_exact() {
+    fn numbers_are_rounded_and_targets_exact() {
         assert_eq!(number(3.708, "µs"), "3.71 µs");
         assert_eq!(number(37.08, "µs"), "37.1 µs");
         assert_eq!(number(370.8, "µs"), "371 µs");

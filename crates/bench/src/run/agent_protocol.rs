@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_one_by_one_and_half_a_line_is_the_end() {
+    fn partial_line_is_end_of_stream() {
         let mut stream = Vec::new();
         let ask = Request::Find {
             command: "a\nb".into(),
@@ -264,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn endless_line_is_an_error() {
+    fn overlong_line_is_an_error() {
         let mut stream = io::BufReader::new(io::repeat(b'x'));
         let error = read_line(&mut stream).expect_err("it never ends");
         assert!(error.to_string().contains("more than"), "{error}");
     }
 
     #[test]
-    fn what_is_no_question_is_refused() {
+    fn malformed_request_is_refused() {
         for line in [
             "",
             "{}",

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn user_and_system_are_the_parts_of_the_cpu_time() {
+    fn cpu_time_splits_into_user_and_system() {
         let metrics = metrics(100_000, 50);
         close(&metrics, "server.cpu_us_per_request", 15.0);
         close(&metrics, "server.user_us_per_request", 5.0);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_counted_is_absent() {
+    fn uncounted_metrics_are_absent() {
         let metrics = metrics(100_000, 0);
         assert!(!metrics.contains_key("server.user_us_per_request"));
         assert!(self::metrics(0, 50).is_empty());
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_the_host_of_the_role_under_test() {
+    fn machine_metrics_use_host_of_tested_role() {
         let here: BTreeMap<String, f64> = of_machine(&window(), 1, 100_000).into_iter().collect();
         close(&here, "machine.user_us_per_request", 8.0);
         close(&here, "machine.softirq_us_per_request", 8.0);

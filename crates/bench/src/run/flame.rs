@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boxes_are_as_wide_as_their_share_and_stand_on_their_callers() {
+    fn flame_graph_boxes_have_proportional_width() {
         let svg =
             flame_graph("onrush;main;read_[k] 30\nonrush;main;Vec<u8>::push 10\nno line\nx y\n");
         let has = |text: &str| assert!(svg.contains(text), "{text} in {svg}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_an_empty_graph() {
+    fn empty_profile_is_empty_graph() {
         let svg = flame_graph("");
         assert!(
             svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_of_any_size_is_a_page_of_bounded_size() {
+    fn flame_graph_size_is_bounded() {
         let name = "long".repeat(1_000);
         let folded: String = (0..20_000)
             .map(|number| {

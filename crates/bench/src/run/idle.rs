@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn response_ends_where_its_head_says() {
+    fn response_length_follows_content_length() {
         assert_eq!(response_length(b"HTTP/1.1 200 OK\r\n"), None);
         assert_eq!(response_length(b"HTTP/1.1 200 OK\r\n\r\n"), Some(19));
         assert_eq!(
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_files_are_refused_with_the_command_that_helps() {
+    fn low_open_file_limit_suggests_ulimit() {
         assert!(check_open_files(10_000, 20_000).is_ok());
         let message = check_open_files(10_000, 1_024).expect_err("too few");
         assert!(message.contains("ulimit -Hn 11024"), "{message}");

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn process_in_own_session_is_found() {
+    fn process_in_new_session_is_found() {
         let run = format!("onrush-bench-test-{}", std::process::id());
         let mut child = Command::new("setsid")
             .args(["sleep", "1000"])

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_did_not_come_into_force_is_a_failure() {
+    fn ineffective_setting_is_an_error() {
         if let Some(why) = unavailable_reason() {
             eprintln!("skipped: {why}");
             return;
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_of_interfaces_has_addresses_of_its_own() {
+    fn interface_pairs_have_distinct_addresses() {
         assert_eq!(address(0, 0).to_string(), "198.18.0.1");
         assert_eq!(address(7, 1).to_string(), "198.18.7.2");
         assert_eq!(address(256, 1).to_string(), "198.19.0.2");

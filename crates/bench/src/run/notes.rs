@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trials_that_were_not_steady_are_counted_with_the_worst() {
+    fn unsteady_trials_are_counted_with_maximum() {
         let trial = |unsteady| Trial {
             unsteady,
             ..Trial::default()
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_control_client_is_said_with_its_reason() {
+    fn disturbed_control_client_is_reported_with_reason() {
         let trial = |reasons: &[&str]| Trial {
             control_disturbed: reasons.iter().map(|why| (*why).to_owned()).collect(),
             ..Trial::default()
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_collected_is_said_once() {
+    fn missing_counters_are_reported_once() {
         let trial = |things: &[&str]| Trial {
             left_out: things.iter().map(|thing| (*thing).to_owned()).collect(),
             ..Trial::default()

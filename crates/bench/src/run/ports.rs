@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn port_is_free_and_not_one_of_those_taken() {
+    fn free_port_excludes_taken_ports() {
         let first = free_port(&[]).expect("a port");
         let second = free_port(&[first]).expect("another port");
         assert_ne!(first, second);

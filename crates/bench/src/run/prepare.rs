@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sized_file_has_its_size() {
+    fn generated_file_has_requested_size() {
         for size in [0, 1, 63, 64, 65, 1_024] {
             assert_eq!(filling(size).len(), size as usize);
         }

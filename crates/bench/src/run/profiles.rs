@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_look_alike_as_files_get_files_of_their_own() {
+    fn colliding_file_names_are_made_unique() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut profiles = Profiles::below(directory.path());
         let folded = Folded {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_said_with_its_path() {
+    fn write_error_includes_path() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         let why = Profiles::below(file.path()).write(["a", "b", "1", "client"], &Folded::default());
         assert!(why.is_err_and(|why| why.contains("cannot create") && why.contains("profile")));

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_of_a_rate_are_whole() {
+    fn rate_shares_are_rounded() {
         for (rate, share, expected) in [(1001.0, 0.5, 501.0), (999.0, 0.6, 599.0), (2.0, 0.1, 1.0)]
         {
             assert_eq!(share_of(rate, share), expected, "{rate} {share}");

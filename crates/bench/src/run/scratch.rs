@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shell_and_program_name_the_machine_alike() {
+    fn shell_and_program_use_same_machine_name() {
         let output = std::process::Command::new("sh")
             .args(["-c", &format!("echo \"{MACHINE_IN_SHELL}\"")])
             .output()

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_argument_for_all_ways_is_repeated() {
+    fn targets_argument_is_repeated_per_target() {
         let values = [("target", "a:1"), ("target.0", "a:1"), ("target.1", "b:1")];
         let values: Values = values
             .map(|(name, value)| (name.into(), value.into()))

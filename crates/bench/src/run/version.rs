@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_on_either_output_is_the_version() {
+    fn version_is_first_line_of_stdout_or_stderr() {
         for (script, expected) in [
             ("echo; echo ' wrk 4.1 '; exit 1", Some("wrk 4.1")),
             ("echo nginx version: 1.2 >&2", Some("nginx version: 1.2")),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn version_command_leftovers_are_killed() {
+    fn child_processes_of_version_command_are_killed() {
         // A process in its own session keeps the output open; it is running when its line appears.
         let (version, run) =
             said("setsid sh -c 'echo 1.0; kill -STOP $$' & until [ -s /proc/$$/fd/1 ]; do :; done");

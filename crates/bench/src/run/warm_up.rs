@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_equal_rates_are_steady_and_rising_ones_are_not() {
+    fn warm_up_ends_after_three_equal_rates() {
         assert!(!is_steady(&[100.0, 100.0]));
         assert!(!is_steady(&[80.0, 90.0, 100.0]));
         assert!(!is_steady(&[0.0, 0.0, 0.0]));

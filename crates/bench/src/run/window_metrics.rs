@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_counts_a_packet_once_and_other_interfaces_both_directions() {
+    fn loopback_packets_are_counted_once() {
         let mut trial = Trial::default();
         collected(&mut trial, window(), 1_000);
         let metric = |name: &str| trial.metrics.get(name).copied();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_costly_collector_is_noted_and_no_requests_divide_nothing() {
+    fn collector_cost_is_noted_without_requests() {
         let mut trial = Trial::default();
         let costly = Window {
             collector: Duration::from_millis(30),

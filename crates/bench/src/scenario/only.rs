@@ -158,7 +158,7 @@ name = "onrush"
     }
 
     #[test]
-    fn works_variants_and_points_are_named() {
+    fn filter_selects_works_variants_and_points() {
         assert_eq!(kept(&[]).expect("everything").len(), 9);
         assert_eq!(kept(&["file"]).expect("a work"), ["file/onrush"]);
         assert_eq!(kept(&["*/NGINX"]).expect("a variant").len(), 4);

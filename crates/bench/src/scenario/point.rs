@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_agree_where_they_share_parameters() {
+    fn points_agree_on_shared_parameters() {
         let both = Point::default()
             .with("connections", "10")
             .with("io", "epoll");

@@ -196,7 +196,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn good_file_becomes_an_experiment() {
+    fn valid_file_is_parsed() {
         let experiment = read(GOOD).unwrap_or_else(|mistake| panic!("{mistake}"));
         assert_eq!((experiment.works.len(), experiment.rounds), (1, 2));
         assert!(!experiment.profile);
@@ -210,7 +210,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn collect_is_inherited() {
+    fn collect_setting_is_inherited() {
         let off = |from: &str, to: &str| -> Vec<Collect> {
             let experiment = read(&GOOD.replacen(from, to, 1)).expect("a good file");
             let variants = experiment.works[0].variants.iter();
@@ -229,7 +229,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn subject_and_responses_are_read() {
+    fn subject_and_responses_are_parsed() {
         let text = GOOD
             .replace(
                 "server = \"nginx\"\n",
@@ -253,7 +253,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn a_sweep_is_a_work_for_each_combination() {
+    fn sweep_expands_to_all_combinations() {
         let paced = GOOD.replace("\"{connections}\"", "\"{connections}\", \"-R\", \"{rate}\"");
         let text = paced.replace("set = { io = \"epoll\" }\n", "").replace(
             "connections = 100",
@@ -271,7 +271,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn points_may_be_listed_and_roles_and_cpus_may_change() {
+    fn points_override_roles_and_cpus() {
         let text = GOOD
             .replace("server = \"ours\"\n", "")
             .replace("server = \"nginx\"\n", "")
@@ -288,7 +288,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn roles_may_share_their_cpus() {
+    fn placement_can_share_cpus() {
         let placed = |line: &str| {
             let text = GOOD.replace("connections = 100", &format!("connections = 100\n{line}"));
             read(&text).map(|experiment| experiment.works[0].sharing)
@@ -347,7 +347,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn figures_need_roles_of_variants() {
+    fn figures_require_roles_of_their_variants() {
         let message = mistake(
             "\"server.cpu_us_per_request\"",
             "\"proxy.cpu_us_per_request\"",
@@ -369,7 +369,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn set_may_use_values_of_the_run() {
+    fn set_expands_run_variables() {
         let good = GOOD.replace("set = { io = \"epoll\" }", "set = { io = \"{dir}/epoll\" }");
         assert!(read(&good).is_ok());
         let message = mistake("set = { io = \"epoll\" }", "set = { io = \"{dri}/epoll\" }");
@@ -382,7 +382,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn ends_and_orders_are_read() {
+    fn stop_rules_and_order_are_parsed() {
         let text = GOOD.replace(
             "rounds = 2",
             "budget = \"10m\"\nprecision = 0.02\norder = \"file\"\nwarm_up = { until_steady = \"20s\" }",
@@ -399,7 +399,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn a_scale_is_the_same_experiment_for_another_machine() {
+    fn scale_overrides_experiment_settings() {
         let scales = "scale = \"small\"\n[scales.small]\nabout = \"Two CPUs.\"\nrounds = 3\nmeasure = \"1s\"\n\
             sweep = { connections = [1, 2] }\nset = { io = \"auto\" }\n[scales.large]\ncpus = 32\nwarm_up = \"9s\"\ncpus_per_role = 8\nconnections = 7\n";
         let text = GOOD.replace(
@@ -466,7 +466,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn hosts_and_links_are_a_network_for_each_variant() {
+    fn hosts_and_links_define_variant_networks() {
         let text = on_hosts(
             "queues = 4\ninterfaces = 2\nrate = \"1g\"\nmtu = 1500\nsteering = { right = \"{mask}\" }",
         );
@@ -503,7 +503,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn hosts_that_are_machines_are_read_for_each_variant() {
+    fn remote_hosts_are_parsed_per_variant() {
         let text = on_machines(
             "ssh = \"user@a\"",
             "ssh = { to = \"b\", options = [\"-p\", \"2222\"], address = \"10.0.0.2\" }\nsysctl = { \"net.core.somaxconn\" = 128 }\nsteering = { eth0 = \"{mask}\" }\ntune = \"none\"",
@@ -629,7 +629,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn a_share_of_a_swept_rate_is_of_the_same_point() {
+    fn rate_share_refers_to_same_sweep_point() {
         let paced = |sweep: &str| {
             let swept = GOOD.replace("connections = 100", "sweep = { connections = [10, 20] }");
             format!(
@@ -651,7 +651,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn built_in_chain_is_a_good_file() {
+    fn built_in_experiment_is_valid() {
         let chain = super::super::built_in();
         assert_eq!(chain.name, "chain");
         assert!(chain.works.iter().all(|work| {
@@ -662,7 +662,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn names_are_short_and_have_no_control_characters() {
+    fn long_names_and_control_characters_are_rejected() {
         let long = format!("client = \"{}\"", "x".repeat(100_000));
         let message = mistake("client = \"load\"", &long);
         assert!(message.chars().count() < 1000, "{message}");
@@ -671,7 +671,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn unknown_key_is_named_with_its_place_and_the_nearest_one() {
+    fn unknown_key_error_has_position_and_suggestion() {
         let message = mistake("rounds = 2", "round = 2");
         assert_eq!(
             message,
@@ -685,7 +685,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn unknown_names_are_mistakes() {
+    fn unknown_names_are_rejected() {
         assert!(
             mistake("server = \"nginx\"", "server = \"ngin\"").contains("did you mean `nginx`?")
         );
@@ -704,7 +704,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn wrong_values_say_what_was_expected() {
+    fn invalid_value_errors_state_expectation() {
         assert!(mistake("\"2s\"", "2").contains("expected a duration"));
         assert!(mistake("\"2s\"", "\"100ms\"").contains("at least \"1s\""));
         assert!(mistake("rounds = 2", "rounds = 0").contains("a whole number from 1"));
@@ -734,7 +734,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn unused_values_are_mistakes() {
+    fn unused_values_are_rejected() {
         for (from, to, expected) in [
             (
                 "set = { io = \"epoll\" }",
@@ -788,7 +788,7 @@ at_most = 0.85
     }
 
     #[test]
-    fn every_shipped_experiment_is_a_good_file() {
+    fn shipped_experiments_are_valid() {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
         for entry in std::fs::read_dir(directory).expect("the repository has experiments/") {
             let path = entry.expect("a readable directory").path();

@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_key_is_suggested_and_far_key_lists_all() {
+    fn misspelt_key_is_suggested_else_all_are_listed() {
         let keys = ["rounds", "measure"];
         assert!(unknown("key", "round", &keys).contains("did you mean `rounds`"));
         assert!(unknown("key", "colour", &keys).contains("`rounds`, `measure`"));

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_filled_and_other_braces_stay() {
+    fn known_names_are_expanded_other_braces_kept() {
         assert_eq!(filled("http://127.0.0.1:{port}/"), "http://127.0.0.1:8080/");
         assert_eq!(
             filled("location / { return 200; } {server.port}"),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_name_is_found_where_literal_is_not() {
+    fn unknown_placeholder_is_found_outside_literals() {
         let known = |name: &str| name == "port";
         assert_eq!(first_unknown("{port} {{prot}} {prot}", known), Some("prot"));
         assert_eq!(first_unknown("{port} {{prot}}", known), None);

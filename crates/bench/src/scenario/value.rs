@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_per_second_have_bounds() {
+    fn bit_rates_are_bounded() {
         assert_eq!(parse_bits("2.5g"), Some(2_500_000_000));
         assert_eq!(parse_bits("100M"), Some(100_000_000));
         for text in ["", "g", "10", "-1g", "2t", "9999g", "nang"] {

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_fill_a_cpu_are_steered_to_one_with_room() {
+    fn packet_bound_cpu_gets_rps_advice() {
         let said = of(vec![cpu(0, 0.2, 0.78), cpu(1, 0.3, 0.0)]).expect("a change");
         assert!(
             said.contains("CPU 0 spent 80 % of its time on packets while CPU 1 had time left"),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_client_wants_more_cpus_and_a_full_server_nothing() {
+    fn only_saturated_client_needs_more_cpus() {
         let said = of(vec![cpu(0, 0.97, 0.0), cpu(1, 0.8, 0.0)]).expect("a change");
         assert!(
             said.starts_with("the client was full and the server was not"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_are_words_of_32_bits() {
+    fn cpu_masks_use_32_bit_words() {
         assert_eq!(mask(&[0, 1]), "3");
         assert_eq!(mask(&[32]), "1,00000000");
         assert_eq!(mask(&[0, 31, 40]), "100,80000001");

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_odd_round_is_no_disagreement_and_two_states_are() {
+    fn bimodal_rounds_disagree_but_single_outlier_does_not() {
         let one_odd = deviation(&[100.0, 101.0, 99.0, 100.5, 300.0]).expect("five rounds");
         assert!(one_odd < 0.02, "{one_odd}");
         let two_states = deviation(&[100.0, 140.0, 101.0, 139.0, 100.0]).expect("five rounds");
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_lie_apart_are_named_with_a_remedy() {
+    fn disagreeing_rounds_are_reported_with_remedy() {
         let work = crate::report::sample::outcome().works.remove(0);
         let (figures, mut variant) = (work.figures, work.variants[0].clone());
         assert!(disagreements(&figures, &variant, None).is_empty());

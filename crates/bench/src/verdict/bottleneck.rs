@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn full_cpu_of_one_role_names_the_role_and_where_its_time_went() {
+    fn saturated_cpu_reports_role_and_time_split() {
         let placement = place(&[0, 1], &[Client, Server], Server, None);
         let trial = trial(
             &[cpu(0, 0.2, 0.5, 0.1), cpu(1, 0.1, 0.75, 0.14)],
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_full_cpu_names_its_roles_by_size() {
+    fn saturated_shared_cpu_lists_roles_by_usage() {
         let placement = place(&[0, 1], &[Client, Proxy, Server, Control], Proxy, None);
         let trial = trial(
             &[cpu(0, 0.3, 0.6, 0.1), cpu(1, 0.1, 0.7, 0.1)],
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_follow_the_bottleneck() {
+    fn losses_are_listed_after_bottleneck() {
         let placement = place(&[0, 1], &[Client, Server], Server, None);
         let mut trial = trial(
             &[cpu(0, 0.2, 0.2, 0.0), cpu(1, 0.2, 0.3, 0.0)],
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn kept_rate_and_stolen_time_are_limits_too() {
+    fn target_rate_and_steal_time_are_limits() {
         let placement = place(&[0, 1], &[Client, Server], Server, None);
         let mut paced = trial(
             &[cpu(0, 0.2, 0.2, 0.0), cpu(1, 0.2, 0.3, 0.0)],

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn different_latency_definitions_have_no_ratio() {
+    fn differing_latency_definitions_are_incomparable() {
         let change = |trial: &mut Trial| {
             let latency = trial.latency_us.as_mut().expect("latencies");
             latency.from = LatencyFrom::Backfilled;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn different_statuses_have_no_ratio() {
+    fn differing_statuses_are_incomparable() {
         let change = |trial: &mut Trial| {
             trial.statuses = [("2xx".into(), 500), ("3xx".into(), 500)].into();
         };
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn different_sizes_have_no_ratio_and_different_heads_do() {
+    fn only_differing_body_sizes_are_incomparable() {
         let of = |bytes_per_s: f64| {
             why("rps", ResponseRule::NotDiffer, |trial| {
                 trial.bytes_per_s = Some(bytes_per_s);

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_control_client_that_nothing_held_up_is_undisturbed() {
+    fn undelayed_control_client_is_undisturbed() {
         assert_eq!(judged(|_, _| ()), [""; 0]);
         // 20 ms of waiting over a thousand requests are 20 us per request.
         let waited = |trial: &mut Trial, seconds| {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn control_report_and_exit_are_reasons() {
+    fn invalid_report_or_exit_disturbs_control() {
         let reasons = judged(|_, end| {
             end.failure = Some("the control ended with exit status 1".into());
             end.errors = 1_234;
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_was_taken_away_is_named() {
+    fn busy_or_stolen_control_cpu_is_reported() {
         let stolen = judged(|trial, _| trial.cpus[2].steal = 0.2);
         assert_eq!(stolen, ["the hypervisor took 20 % of CPU 2"]);
         let others = judged(|trial, _| trial.cpus[2].user = 0.3);

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn ratio_is_the_median_of_rounds_and_not_the_ratio_of_medians() {
+    fn ratio_is_median_of_round_ratios() {
         let variants = [
             variant("ours", &[10.0, 40.0, 90.0]),
             variant("theirs", &[10.0, 20.0, 100.0]),
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_count_names_the_figure_and_must_be_the_same() {
+    fn counted_unit_sets_title_and_must_match() {
         let mut variants = [variant("ours", &[10.0]), variant("theirs", &[10.0])];
         variants[0].trials[0].counted = CountedUnit::Bytes;
         let alone = &figure_lines(&figure(None, None), &variants)[0];
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_compared_round_by_round() {
+    fn overheads_are_compared_per_round() {
         let variants = [
             variant("ours", &[10.0, 20.0]),
             variant("ours with TLS", &[12.0, 23.0]),
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn number_without_peer_is_judged_itself() {
+    fn figure_without_peer_is_judged_by_target() {
         let variants = [variant("ours", &[900.0, 1000.0, 1100.0])];
         let judge = |bound| figure_lines(&figure(None, bound), &variants)[0].verdict;
         assert_eq!(judge(Some(Bound::AtMost(1024.0))), Verdict::Reached);
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_rounds_are_left_out_and_named_until_too_many_are() {
+    fn too_many_invalid_rounds_invalidate_figure() {
         let mut ours = variant("ours", &[1.0, 2.0, 3.0]);
         ours.trials[0].invalid.push("3 requests failed".into());
         let line = &figure_lines(&figure(None, None), &[ours.clone()])[0];
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn disturbed_round_is_shown_but_not_judged() {
+    fn disturbed_round_is_not_judged() {
         let mut ours = variant("ours", &[1.0]);
         ours.trials[0].disturbed = Some(0.31);
         let line = |bound| figure_lines(&figure(None, bound), &[ours.clone()])[0].clone();
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn full_client_makes_our_rate_a_floor_and_spoils_theirs() {
+    fn saturated_client_makes_rate_a_lower_bound() {
         let mut variants = [variant("ours", &[3.0]), variant("theirs", &[1.0])];
         variants[0].trials[0].client_is_limit = true;
         let line = &figure_lines(&figure(Some("theirs"), None), &variants)[0];
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_changed_is_not_judged_and_its_cost_is() {
+    fn unsteady_rate_invalidates_rate_not_cost() {
         let mut ours = variant("ours", &[1.0]);
         ours.trials[0].unsteady = Some(-0.2);
         let line = &figure_lines(&figure(None, None), &[ours.clone()])[0];
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_between_rounds_that_do_not_agree_is_not_judged() {
+    fn target_within_disagreeing_rounds_is_not_judged() {
         let line = |values: &[f64], bound| {
             figure_lines(&figure(None, Some(bound)), &[variant("ours", values)])[0].clone()
         };
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_a_disturbed_control_client_are_not_judged() {
+    fn disturbed_control_figures_are_not_judged() {
         let mut ours = variant("ours", &[1.0]);
         let metric = Metric::parse("control.latency.p99").expect("a metric");
         ours.trials[0].metrics.insert(metric.name(), 90.0);
@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_was_left_out_is_named_with_the_reason() {
+    fn skipped_variant_has_reason() {
         let mut theirs = variant("theirs", &[]);
         theirs.left_out = Some("nginx is not installed: apt-get install nginx-light".into());
         let variants = [variant("ours", &[1.0]), theirs];
@@ -597,7 +597,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_said() {
+    fn missing_measurement_is_reported() {
         let line = &figure_lines(
             &figure(Some("theirs"), None),
             &[variant("ours", &[]), variant("theirs", &[1.0])],

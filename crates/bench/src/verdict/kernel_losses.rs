@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn each_loss_is_named_with_its_number_and_its_counter() {
+    fn losses_are_listed_with_count_and_counter() {
         assert_eq!(said(&[]), None);
         let sentence = said(&[
             ("cpu0", "softnet_dropped", 3.0),

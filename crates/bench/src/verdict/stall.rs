@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_without_any_cpu_time_are_a_standstill() {
+    fn seconds_without_cpu_time_are_a_stall() {
         let said = judged(&[0.5, 0.6, 0.0, 0.0, 0.6, 0.5]);
         let reason = "the server was stalled for 2 s of the window: it used no CPU time at all";
         assert_eq!(said, [reason]);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampler_that_was_not_run_says_so() {
+    fn missing_samples_invalidate_trial() {
         let mut trial = Trial::default();
         trial.samples.push(Sample {
             t: 3.5,

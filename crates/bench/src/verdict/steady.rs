@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_rises_is_not_steady() {
+    fn rising_or_falling_rate_is_unsteady() {
         let rising: Vec<f64> = (0..10).map(|second| 100.0 + f64::from(second)).collect();
         let change = of(&rising).expect("a trend");
         assert!((change - 9.0 / 104.5).abs() < 1e-9, "{change}");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_a_small_trend_and_few_rows_are_steady() {
+    fn noise_and_small_trends_are_steady() {
         assert_eq!(
             of(&[100.0, 104.0, 97.0, 101.0, 99.0, 103.0, 98.0, 102.0]),
             None
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_second_that_stands_out_is_no_trend() {
+    fn single_outlier_is_not_a_trend() {
         let mut rates = [100.0; 12];
         rates[11] = 10.0;
         assert_eq!(of(&rates), None);

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_interval_or_one_side_of_the_target_is_enough() {
+    fn narrow_or_decisive_intervals_stop_rounds() {
         assert!(all_precise([line(0.99, 1.01, 0.97, None)], 0.02));
         assert!(!all_precise([line(0.9, 1.01, 0.97, None)], 0.02));
         assert!(!all_precise([line(0.99, 1.01, 0.94, None)], 0.02));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn one_open_line_is_enough_to_go_on() {
+    fn missing_interval_continues_rounds() {
         let mut open = line(1.0, 1.0, 0.99, None);
         open.interval = None;
         assert!(!all_precise([line(1.0, 1.0, 0.99, None), open], 0.02));

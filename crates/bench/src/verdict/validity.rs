@@ -193,20 +193,20 @@ mod tests {
     }
 
     #[test]
-    fn full_server_is_a_fair_limit() {
+    fn saturated_server_is_a_valid_limit() {
         let trial = judged(0.9, 0.99, |_| ());
         assert!(!trial.client_is_limit && trial.invalid.is_empty() && trial.notes.is_empty());
     }
 
     #[test]
-    fn full_client_beside_a_server_with_room_is_the_limit() {
+    fn saturated_client_with_idle_server_is_limit() {
         let trial = judged(0.99, 0.7, |_| ());
         assert!(trial.client_is_limit && trial.invalid.is_empty());
         assert!(trial.notes[0].contains("70 %"), "{:?}", trial.notes);
     }
 
     #[test]
-    fn full_client_that_keeps_its_rate_is_not_the_limit() {
+    fn saturated_client_at_target_rate_is_not_limit() {
         let kept = judged(0.99, 0.7, |trial| trial.rate = Some(50_200.0));
         assert!(!kept.client_is_limit);
         let not_kept = judged(0.99, 0.7, |trial| trial.rate = Some(80_000.0));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_that_cannot_be_of_this_window_is_invalid() {
+    fn implausible_report_is_invalid() {
         let trial = judged(0.5, 0.5, |trial| trial.requests = 99_999_999_999);
         let said = &trial.invalid[0];
         assert!(
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_measures_longer_than_it_was_told_is_invalid() {
+    fn overlong_measurement_is_invalid() {
         let longer = judged(0.9, 0.99, |trial| {
             trial.window_s = 5.0;
             trial.rps = 20_000.0;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_others_is_noted_and_much_of_it_disturbs() {
+    fn heavy_load_of_other_programs_disturbs() {
         let some = judged(0.9, 0.8, |trial| trial.cpus[1].user = 0.1);
         assert_eq!(some.notes, ["other programs used 10 % of CPU 1"]);
         let many = judged(0.9, 0.7, |trial| trial.cpus[1].user = 0.2);

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn day_must_exist() {
+    fn nonexistent_dates_are_refused() {
         for text in ["2026-11-21", "2024-02-29", "2000-02-29", "2026-12-31"] {
             assert_eq!(day(text), Ok(text.to_owned()));
         }

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_need_sign_and_bounds() {
+    fn percentages_require_sign_and_bounds() {
         assert_eq!(share("2%"), Ok(0.02));
         assert_eq!(share("0.5 %"), Ok(0.005));
         assert_eq!(confidence("95%"), Ok(0.95));

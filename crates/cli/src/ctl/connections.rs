@@ -154,7 +154,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn filters_become_a_path() {
+    fn filters_become_query_string() {
         let args = Args {
             listener: Some("a b&c".to_owned()),
             client: Some("10.0.0.0/8".to_owned()),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_take_little_room() {
+    fn numbers_are_abbreviated() {
         for (seconds, text) in [
             (0.25, "250ms"),
             (2.5, "2.5s"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn table_fits_terminal_and_counts_omitted_rows() {
+    fn table_fits_terminal_and_reports_omitted_rows() {
         let one = json!({
             "id": "0.1234567", "client": "192.168.100.200:65535", "state": "introduction", "tls": { "version": "TLSv1.3" },
             "age": 1234.5, "idle": 0.25, "requests": 12, "bytes_in": 1000, "bytes_out": null,

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn interval_is_difference_of_two_profiles() {
+    fn profile_of_interval_is_difference() {
         let (before, after) = (profile(10.0, 4, 0.25), profile(15.0, 10, 1.0));
         let between = difference(&before, &after).expect("the same server");
         assert_eq!(between["all"]["elapsed"], 5.0);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn table_fits_terminal_and_ends_with_wait() {
+    fn table_fits_terminal_width() {
         let text = show(&profile(123_456.0, 123_456_789, 65_432.1), None).expect("all cores");
         let lines: Vec<&str> = text.lines().collect();
         assert!(
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_has_a_unit_and_bounds() {
+    fn interval_requires_unit_and_bounds() {
         assert_eq!(parse_interval("5s"), Ok(Duration::from_secs(5)));
         for wrong in ["0s", "2h", "5", "soon"] {
             assert!(parse_interval(wrong).is_err(), "{wrong}");

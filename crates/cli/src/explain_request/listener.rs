@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn first_matching_or_named_listener_is_chosen() {
+    fn matching_or_requested_listener_is_selected() {
         for (url, asked, index, notes) in [
             ("http://h/", None, 0, 0),
             ("http://h:8080/", None, 1, 0),

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_a_url_or_a_path_and_fields() {
+    fn request_is_url_or_path_with_headers() {
         for (text, fields, head) in [
             (
                 "/a?b",

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn search_refuses_explicit_paces() {
+    fn search_refuses_explicit_pace_flags() {
         for flag in [
             "--burst 5/1s",
             "--stairs 1:2:1/1s",
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_alone_means_one_connection_for_ten_seconds() {
+    fn default_is_single_connection_for_ten_seconds() {
         let options = options("http://a/").unwrap();
         assert_eq!((options.connections, options.threads), (1, 1));
         assert_eq!(options.stop.after, Some(DURATION_DEFAULT));
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_alone_has_no_time() {
+    fn count_without_duration_has_no_time_limit() {
         let stop = options("-n 10k http://a/").unwrap().stop;
         assert_eq!((stop.after, stop.count), (None, Some(10_000)));
         let stop = options("-n 1 -d 2m http://a/").unwrap().stop;
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_times_are_seconds() {
+    fn times_without_unit_are_seconds() {
         let options = options("-d 5 --timeout 500ms http://a/").unwrap();
         assert_eq!(options.stop.after, Some(Duration::from_secs(5)));
         assert_eq!(options.timeout, Duration::from_millis(500));

@@ -226,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn defaults_follow_url_and_kernel() {
+    fn default_connect_options_are_independent_of_scheme() {
         for url in ["http://a/", "https://a/", "unix:/a"] {
             assert_eq!(reach(url, ""), Ok(ConnectOptions::default()));
         }
     }
 
     #[test]
-    fn each_flag_has_its_meaning() {
+    fn connection_flags_are_parsed() {
         let line = "--source 10.0.0.2,::1 --source-ports 40000-50000 --connect-to a:81 --proxy-protocol v2";
         let read = reach("http://b/", line).unwrap();
         assert_eq!(read.sources.to_string(), "10.0.0.2,::1");

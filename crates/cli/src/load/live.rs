@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_q_escape_and_ctrl_c_end_run() {
+    fn q_escape_and_ctrl_c_end_run() {
         let key = |code, modifiers| is_end(KeyEvent::new(code, modifiers));
         assert!(key(KeyCode::Char('q'), KeyModifiers::NONE));
         assert!(key(KeyCode::Esc, KeyModifiers::NONE));

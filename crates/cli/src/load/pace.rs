@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_connects_first() {
+    fn rate_opens_connections_before_start() {
         for (line, connecting) in [
             ("-R 5", Connecting::Before),
             ("--rate-per-connection 5", Connecting::Before),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_rate_opens_none_before_start() {
+    fn connection_rate_opens_no_connection_before_start() {
         let paced = paced("--connections-per-second 600/m --spacing jittered")
             .ok()
             .unwrap();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn stairs_end_with_their_last_step() {
+    fn stairs_end_after_last_step() {
         let paced = paced("--stairs 10k:30k:10k/20s").ok().unwrap();
         assert_eq!(paced.duration, Some(Duration::from_secs(60)));
         assert_eq!(paced.pace.target_rate(1), Some(30_000.0));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_may_be_per_minute_or_hour() {
+    fn rate_accepts_minutes_and_hours() {
         let asked = |line| paced(line).ok().unwrap().pace.target_rate(1);
         for (line, rate) in [
             ("-R 100", 100.0),
@@ -392,14 +392,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_pause_is_milliseconds() {
+    fn think_time_without_unit_is_milliseconds() {
         let pace = |line| paced(line).ok().unwrap().pace;
         assert_eq!(pace("-T 50"), Pace::Think(Duration::from_millis(50)));
         assert_eq!(pace("-T 2s"), Pace::Think(Duration::from_secs(2)));
     }
 
     #[test]
-    fn bare_time_is_refused() {
+    fn time_without_unit_is_refused() {
         for line in [
             "--ramp 1",
             "-s 1",
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_counted_from_one() {
+    fn shards_are_numbered_from_one() {
         let part = paced("--shard 2/3").ok().unwrap().shard;
         assert_eq!((part.index, part.count), (1, 3));
     }

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn handover_round_trips() {
+    fn handover_message_round_trips() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
         let tcp = || OwnedFd::from(TcpListener::bind("127.0.0.1:0").expect("a free port"));
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn other_version_is_refused_with_advice() {
+    fn different_version_is_refused_with_advice() {
         let (ours, theirs) = pair();
         send(&ours, &json!({ "version": 1 }), None).expect("it is taken");
         let error = receive_handover(&theirs)

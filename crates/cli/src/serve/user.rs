@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_has_its_groups() {
+    fn user_has_supplementary_groups() {
         assert_eq!(found("www-data"), Ok((33, 33, vec![33])));
         assert_eq!(found("33"), Ok((33, 33, vec![33])));
         assert_eq!(found("web"), Ok((1001, 33, vec![33, 110, 111])));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_shown_where_there_are_some() {
+    fn known_user_and_group_names_are_shown() {
         let shown = |text: &str| {
             let run_as = parse_run_as(text).expect("it can be read");
             let user = User::found(&run_as, PASSWD, GROUPS).expect("it is there");

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn hung_core_is_noticed_and_ended_core_is_not() {
+    fn hung_core_is_detected() {
         let (go, word) = mpsc::channel();
         let (hanging, first) = core(word);
         let (free, word) = mpsc::channel();

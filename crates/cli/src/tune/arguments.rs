@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ambiguous_durations_are_times() {
+    fn duration_takes_precedence_over_command() {
         for (text, expected) in [
             ("1h", Ok(DurationSpec::Time(Duration::from_secs(3_600)))),
             ("250ms", Ok(DurationSpec::Time(Duration::from_millis(250)))),

@@ -165,7 +165,7 @@ mod tests {
     use onrush_config::automaton::may_begin_with;
 
     #[test]
-    fn expressions_may_be_found_in_an_index_file() {
+    fn expressions_can_match_index_file() {
         for (pattern, below, name, expected) in [
             (r"\.php\n?$", "/", "index.php", true),
             (r"\.php\n?$", "/", "index.html", false),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn match_may_start_in_prefix() {
+    fn match_can_start_in_prefix() {
         for (pattern, prefix, expected) in [
             (r"\.php$", "/a/", true),
             (r"\.php$", "/a.", false),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_may_be_found_beneath_a_prefix() {
+    fn expressions_can_match_below_prefix() {
         for (pattern, prefix, expected) in [
             ("^/(a|c)/", "/x", false),
             ("^/(a|c)/", "/c", true),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_makes_a_difference_to_an_expression() {
+    fn query_can_change_expression_match() {
         for (pattern, is_found, is_lost) in [
             (r"^/admin", false, false),
             (r"(?-u)^/(a|b)/", false, false),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_may_be_found_in_directories() {
+    fn expressions_can_match_directories() {
         for (pattern, expected) in [
             (r"(?-u)\.php\n?$", false),
             (r"\.(css|js)$", false),

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_narrow_each_other() {
+    fn conjunction_narrows_conditions() {
         let all = Condition::default();
         let Conjunction::Is(two) = all.and(&hosts(&["a.example.com", "b.org"])) else {
             panic!("nothing was there before");
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_lose_the_bits_behind_their_prefix() {
+    fn host_bits_of_networks_are_cleared() {
         for (text, expected) in [
             ("10.1.2.3/8", Some("10.0.0.0/8")),
             ("192.168.0.0/255.255.0.0", Some("192.168.0.0/16")),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_looks_like_a_condition_is_none() {
+    fn special_values_are_escaped() {
         assert_eq!(Test::Is("*".to_owned()).written(), Value::text("~^\\*$"));
     }
 }

@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_of_true_conditions_come_first() {
+    fn routes_with_true_conditions_come_first() {
         let not = |formula| Formula::Not(Box::new(formula));
         for (rules, expected) in [
             (vec![(prefix("/a"), 'A')], vec!["/a A", " "]),
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_conditions_are_known() {
+    fn earlier_conditions_simplify_later_routes() {
         let suffix = || Formula::Atom(Atom::Path(Path::Suffix(".php".to_owned())));
         let not = |formula| Formula::Not(Box::new(formula));
         let twice = Formula::All(vec![prefix("/a"), not(suffix())]);
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_cannot_be_evaluated_are_left_out_on_one_side() {
+    fn unknown_parts_widen_formulas() {
         let not = |formula| Formula::Not(Box::new(formula));
         let unknown = || Formula::Unknown("why".to_owned());
         let all = || Formula::All(vec![prefix("/a"), unknown()]);
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn multiplying_rules_hit_the_step_limit() {
+    fn rule_combinations_hit_step_limit() {
         let present = |at| {
             Atom::Query(
                 format!("q{at}"),

@@ -121,7 +121,7 @@ mod tests {
     };
 
     #[test]
-    fn an_expression_is_found_in_one_part() {
+    fn expression_matches_single_list_element() {
         for (pattern, found, others) in [
             (
                 "^a.c$",

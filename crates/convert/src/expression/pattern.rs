@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_are_recognised() {
+    fn prefix_patterns_are_recognised() {
         for (pattern, expected) in [
             ("^/a/(.*)$", Some((Path::Prefix("/a/".into()), Some("")))),
             ("^/a(/.*)$", Some((Path::Prefix("/a/".into()), Some("/")))),

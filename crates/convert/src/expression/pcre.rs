@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_of_a_host_may_be_before_a_port() {
+    fn host_end_anchor_allows_port() {
         const END: &str = "\\.?(:[0-9]+)?$";
         for (pattern, expected) in [
             ("^a\\.org$", format!("(?i)^a\\.org{END}")),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_count_and_an_end_may_have_a_line_break() {
+    fn dollar_matches_before_final_newline() {
         for (pattern, expected) in [
             (r"\.php$", r"\.php\n?$"),
             (r"(?i)\.php$", r"(?i-u)\.php\n?$"),

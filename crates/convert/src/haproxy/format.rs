@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_become_templates() {
+    fn formats_are_converted_to_templates() {
         for (text, expected) in [
             (
                 "https://%[hdr(host)]%[capture.req.uri]",
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_those_of_the_changed_request() {
+    fn formats_use_changed_request() {
         let mut changed = RequestChanges::default();
         let is = |name: &str| Names::One(name.to_owned());
         changed.change(is("X-A"), FieldChange::Set("{client.address}".to_owned()));

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_on_changed_fields_are_decided() {
+    fn conditions_on_changed_fields_are_evaluated() {
         let is_yes = || Test::Is("yes".to_owned());
         let set = |value: &str| FieldChange::Set(value.to_owned());
         let any = |parts: Vec<Formula>| Formula::Any(parts);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_apply_to_original_path() {
+    fn conditions_are_mapped_to_original_path() {
         for (from, to, asked, expected) in [
             ("/v1/", "/", "/admin", prefix("/v1/admin")),
             ("/v1/", "/admin/", "/admin", Formula::always()),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_moved_twice_is_moved_once() {
+    fn successive_path_moves_are_merged() {
         let mut changed = RequestChanges::default();
         changed.move_path("/a/", "/b/c/");
         changed.move_path("/b/", "/d/");

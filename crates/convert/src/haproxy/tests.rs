@@ -97,7 +97,7 @@ fn backends_are_chosen_in_order() {
 }
 
 #[test]
-fn different_comparisons_have_notes() {
+fn differing_comparisons_have_notes() {
     let text = format!(
         "frontend f\n mode http\n bind :80\n acl a hdr(host) -i a.org\n acl b hdr(host),host_only b.org\n acl c url_param(p) v\n acl d req.cook(d) -m found\n http-request replace-path /rep/(.*) /\\1\n use_backend other if a or b or c or d\n default_backend app\n{AROUND}"
     );
@@ -114,7 +114,7 @@ fn different_comparisons_have_notes() {
 }
 
 #[test]
-fn fields_are_compared_part_by_part_as_haproxy_does() {
+fn list_fields_are_compared_by_element() {
     check(
         " use_backend other if { hdr_ip(x-forwarded-for) 9.9.9.9 }\n default_backend app",
         &[
@@ -138,7 +138,7 @@ fn fields_are_compared_part_by_part_as_haproxy_does() {
 }
 
 #[test]
-fn a_map_chooses_by_its_lines() {
+fn map_entries_become_routes() {
     check(
         " use_backend %[req.hdr(host),lower,map(hosts.map,app)]",
         &[
@@ -155,7 +155,7 @@ fn a_map_chooses_by_its_lines() {
 }
 
 #[test]
-fn requests_are_refused_redirected_and_changed() {
+fn deny_redirect_and_header_rules_are_converted() {
     check(
         " http-request deny if { src -f bad.lst }\n redirect scheme https code 301 if !{ ssl_fc }\n default_backend app",
         &[
@@ -200,7 +200,7 @@ fn requests_are_refused_redirected_and_changed() {
 }
 
 #[test]
-fn a_backend_is_a_group_with_its_checks() {
+fn backend_becomes_upstream_with_health_checks() {
     let text = "defaults\n mode http\n timeout connect 5s\n timeout client 50s\n timeout server 1m\n retries 3
 listen l
  bind 127.0.0.1:8080
@@ -240,7 +240,7 @@ listen l
 }
 
 #[test]
-fn tls_towards_clients_and_servers() {
+fn client_and_server_tls_are_converted() {
     let text = "global\n crt-base /etc/ssl
 frontend f\n mode http\n bind :443 ssl crt site.pem alpn h2,http/1.1 ssl-min-ver TLSv1.2\n default_backend b
 backend b\n mode http\n server s app.example.com:443 ssl verify required ca-file @system-ca sni str(app.example.com)\n";
@@ -256,7 +256,7 @@ backend b\n mode http\n server s app.example.com:443 ssl verify required ca-file
 }
 
 #[test]
-fn busy_polling_is_carried() {
+fn busy_polling_is_converted() {
     let text = format!(
         "global\n nbthread 2\n busy-polling\nfrontend f\n mode http\n bind :80\n default_backend app\n{AROUND}"
     );
@@ -269,7 +269,7 @@ fn busy_polling_is_carried() {
 }
 
 #[test]
-fn no_log_turns_the_access_log_off() {
+fn no_log_disables_access_log() {
     for (global, log, is_on) in [
         ("log stdout local0", "log global", true),
         ("log stdout local0", "log global\n no log", false),
@@ -286,7 +286,7 @@ fn no_log_turns_the_access_log_off() {
 }
 
 #[test]
-fn no_turns_busy_polling_off() {
+fn no_disables_busy_polling() {
     for (global, is_on) in [
         ("busy-polling\n no busy-polling", false),
         ("no busy-polling\n busy-polling", true),
@@ -303,7 +303,7 @@ fn no_turns_busy_polling_off() {
 }
 
 #[test]
-fn passwords_are_those_of_a_userlist() {
+fn userlist_passwords_are_converted() {
     let hash = "$6$k6y3o.eP$JlKBx9za9667qe4xHSwRv6J.C0/D7cV91";
     let text = format!(
         "userlist u\n user joe password {hash}\n user eve insecure-password x\nfrontend f\n mode http\n bind :80\n http-request auth realm staff unless {{ http_auth(u) }}\n default_backend app\n{AROUND}"
@@ -323,7 +323,7 @@ fn passwords_are_those_of_a_userlist() {
 }
 
 #[test]
-fn left_out_lines_have_notes() {
+fn omitted_lines_have_notes() {
     let text = "frontend t\n mode tcp\n bind :25\nfrontend f\n mode http\n bind :80\n stick-table type ip size 1m\n frobnicate on\n";
     let conversion = converted(text);
     let said = |line: &str| {
@@ -377,7 +377,7 @@ fn invalid_input_is_refused_with_position() {
 }
 
 #[test]
-fn a_configuration_without_frontends_listens_nowhere() {
+fn configuration_without_frontends_has_no_listener() {
     let conversion =
         converted("global\n daemon\ndefaults\n mode http\n errorfile 503 /e/503.http\n");
     assert!(conversion.is_complete(), "{:?}", conversion.notes);
@@ -388,7 +388,7 @@ fn a_configuration_without_frontends_listens_nowhere() {
 }
 
 #[test]
-fn frontends_on_other_addresses_are_told_apart_by_the_listener() {
+fn frontends_are_distinguished_by_listener() {
     let text = format!(
         "frontend one\n mode http\n bind :80\n default_backend app\nfrontend two\n mode http\n bind 127.0.0.1:80\n bind :81\n default_backend other\n{AROUND}"
     );
@@ -408,7 +408,7 @@ fn frontends_on_other_addresses_are_told_apart_by_the_listener() {
 }
 
 #[test]
-fn the_user_is_that_of_the_process() {
+fn user_and_group_are_converted() {
     let front = format!("frontend f\n mode http\n bind :80\n default_backend app\n{AROUND}");
     let process = |global: &str| {
         let conversion = converted(&format!("global\n{global}\n{front}"));
@@ -458,7 +458,7 @@ fn the_user_is_that_of_the_process() {
 }
 
 #[test]
-fn a_port_is_that_of_the_listener() {
+fn dst_port_becomes_listener_condition() {
     let conversion = converted(&format!(
         "frontend f\n mode http\n bind :80\n bind :8080\n bind :9000\n use_backend other if {{ dst_port 8080:8999 }}\n http-request deny if {{ dst_port 1 }}\n http-request deny if {{ dst_port gt 9000 }}\n default_backend app\n{AROUND}"
     ));
@@ -486,7 +486,7 @@ fn forwarded_for_is_not_removed() {
 }
 
 #[test]
-fn redirects_have_cache_control() {
+fn redirects_get_cache_control_no_cache() {
     check(
         " http-request redirect location /x if { path /a }\n default_backend app",
         &[
@@ -501,7 +501,7 @@ fn redirects_have_cache_control() {
 }
 
 #[test]
-fn append_slash_adds_a_slash() {
+fn append_slash_adds_slash_to_redirect() {
     check(
         " redirect code 301 prefix / drop-query append-slash if { path /a }\n default_backend app",
         &[

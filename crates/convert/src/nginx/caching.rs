@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_a_map_are_types() {
+    fn map_keys_become_media_types() {
         for (key, expected) in [
             ("text/css", Some(&["text/css"][..])),
             ("text/html", Some(&[])),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn times_become_directives() {
+    fn expires_times_become_cache_directives() {
         for (text, expected) in [
             ("1h", Some(Some("max-age=3600"))),
             ("0", Some(Some("max-age=0"))),

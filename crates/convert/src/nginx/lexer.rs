@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_closed_and_followed_by_space() {
+    fn quotes_must_be_closed_and_followed_by_space() {
         assert_eq!(
             tokens("a\nb \"c"),
             Err("f:2: unclosed quote: expected \"".to_owned())

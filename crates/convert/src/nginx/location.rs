@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expression_inside_a_prefix_comes_before_those_outside() {
+    fn nested_regex_location_comes_first() {
         let text = "location ~ \\.js$ {} location /a/ { location ~ \\.php$ {} location /a/b {} }";
         assert_eq!(
             order(text),
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_count_for_the_longest_prefix_alone() {
+    fn regex_locations_apply_to_longest_prefix() {
         let text = "location ^~ /a {} location /app {} location ~ \\.sql$ {}";
         let expected = ["~^/app(?s-u:.*)(?:\\.sql$)", "/app", "/a", "~\\.sql$"];
         assert_eq!(order(text), expected);
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn modifiers_need_no_space() {
+    fn location_modifiers_need_no_space() {
         assert_eq!(
             order("location =/a {} location ~\\.b$ {} location ^~/c {} location ~^/d {}"),
             ["=/a", "/c", "~\\.b$", "/d"]

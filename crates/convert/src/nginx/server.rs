@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_nginx_precedence() {
+    fn server_names_have_nginx_precedence() {
         assert_eq!(
             order("server { server_name a.org; } server { server_name b.org *.c.org; }"),
             ["1 Some(Host([\"b.org\", \"*.c.org\"]))", "0 None"]

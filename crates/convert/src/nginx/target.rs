@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_has_a_server_and_perhaps_a_path() {
+    fn url_has_server_and_optional_path() {
         use Scheme::{Http, Https};
         for (text, expected) in [
             ("http://app", Some((Http, "app", None))),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_of_grpc_has_no_path() {
+    fn grpc_target_has_no_path() {
         use Scheme::{Http, Https};
         for (text, expected) in [
             ("app", Some((Http, "app", None))),

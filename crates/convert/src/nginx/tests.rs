@@ -81,7 +81,7 @@ fn check(server: &str, expected: &[&str]) {
 }
 
 #[test]
-fn files_beneath_a_root() {
+fn root_and_alias_become_file_routes() {
     check(
         "root /srv/www; index index.htm index.html; location / { try_files $uri $uri/ =404; }
          location /i/ { alias /data/images/; }",
@@ -97,7 +97,7 @@ fn files_beneath_a_root() {
 }
 
 #[test]
-fn proxied_request_is_unchanged() {
+fn proxy_pass_preserves_request() {
     check(
         "location /api/ { proxy_pass http://app:8000/v1/; proxy_set_header X-Real-IP $remote_addr; }",
         &[
@@ -121,7 +121,7 @@ fn proxied_request_is_unchanged() {
 }
 
 #[test]
-fn error_pages_and_fallbacks() {
+fn error_page_and_try_files_are_converted() {
     check(
         "root /srv; error_page 404 /404.html; error_page 500 502 /50x.html; location = /50x.html { root /pages; }
          location / { try_files $uri $uri/ /index.html; client_max_body_size 8m; }
@@ -149,7 +149,7 @@ fn error_pages_and_fallbacks() {
 }
 
 #[test]
-fn conditions_divide_requests() {
+fn negated_condition_becomes_separate_routes() {
     check(
         "if ($host != \"www.a.org\") { return 301 https://www.a.org$request_uri; } return 200 ok;",
         &[
@@ -197,7 +197,7 @@ fn map_becomes_routes() {
 }
 
 #[test]
-fn rewrites_are_redirects_or_change_the_prefix() {
+fn rewrites_become_redirects_or_prefix_changes() {
     check(
         "rewrite ^/old/(.*)$ /new/$1? permanent; rewrite ^ https://$host$request_uri? permanent;",
         &[
@@ -233,7 +233,7 @@ fn rewrites_are_redirects_or_change_the_prefix() {
 }
 
 #[test]
-fn an_upstream_is_a_group() {
+fn upstream_is_converted_with_server_options() {
     let text = "http { upstream app { least_conn; server 10.0.0.1:8000 weight=5 max_fails=3 fail_timeout=30s;
         server 10.0.0.2:8000 backup; server 10.0.0.3:8000 down; keepalive 32; }
         server { location / { proxy_pass http://app; proxy_next_upstream error timeout http_502;
@@ -264,7 +264,7 @@ fn an_upstream_is_a_group() {
 }
 
 #[test]
-fn default_ports_of_servers() {
+fn servers_get_default_ports() {
     let conversion = converted(
         "http { upstream app { server 10.0.0.1; server 10.0.0.2:8443; server unix:/s; }
          server { location /a { proxy_pass https://app; } location /b { proxy_pass https://b.org; } } }",
@@ -278,7 +278,7 @@ fn default_ports_of_servers() {
 }
 
 #[test]
-fn invalid_servers_are_left_out() {
+fn invalid_servers_are_omitted() {
     for (server, said) in [
         ("a..b", "\"a..b:80\" is not a server"),
         ("[::1", "\"[::1\" is not a server"),
@@ -312,7 +312,7 @@ fn invalid_servers_are_left_out() {
 }
 
 #[test]
-fn http_and_https_are_told_apart_by_their_scheme() {
+fn http_and_https_servers_are_distinguished_by_scheme() {
     let text = "http { server { listen 80; server_name a.org; return 301 https://$host$request_uri; }
         server { listen 443 ssl http2; server_name a.org; ssl_certificate a.pem; ssl_certificate_key /k/a.key;
         ssl_protocols TLSv1.3; location / { root /srv; } } }";
@@ -338,7 +338,7 @@ fn http_and_https_are_told_apart_by_their_scheme() {
 }
 
 #[test]
-fn access_rules_are_carried() {
+fn access_rules_are_converted() {
     let text = "http { limit_req_zone $binary_remote_addr zone=one:10m rate=10r/s;
         server { location / { allow 10.0.0.0/8; deny all; auth_basic \"staff only\"; auth_basic_user_file conf/htpasswd;
         limit_req zone=one burst=20 nodelay; root /srv; }
@@ -361,7 +361,7 @@ fn access_rules_are_carried() {
 }
 
 #[test]
-fn what_is_left_out_is_said_with_its_place() {
+fn omitted_directives_are_reported_with_position() {
     let conversion = converted(
         "http {\n server {\n  location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; }\n  frobnicate on;\n } }",
     );
@@ -384,7 +384,7 @@ fn what_is_left_out_is_said_with_its_place() {
 }
 
 #[test]
-fn methods_that_are_not_excepted_have_rules_of_their_own() {
+fn limit_except_rules_become_method_routes() {
     check(
         "location /a/ { limit_except GET { allow 10.0.0.0/8; deny all; } proxy_pass http://app; }
          location / { limit_except PUT POST { deny all; } root /srv; }",
@@ -419,7 +419,7 @@ fn methods_that_are_not_excepted_have_rules_of_their_own() {
 }
 
 #[test]
-fn expires_by_media_type() {
+fn expires_map_becomes_cache_control_by_type() {
     let conversion = converted(
         "http { map $sent_http_content_type $long { default off; text/html epoch; ~image/ max; ~*(text/css|application/javascript) 1h; }
          server { location /a/ { expires $long; root /srv; } location /b/ { expires 7d; proxy_pass http://app; }
@@ -474,7 +474,7 @@ fn return_text_has_type_of_path() {
 }
 
 #[test]
-fn the_port_of_a_server_is_known_where_it_is_one() {
+fn server_port_is_constant_for_single_listener() {
     let conversion = converted(
         "http { server { listen 8080; location / { proxy_pass http://app; proxy_set_header X-Forwarded-Port $server_port; } } }",
     );
@@ -483,7 +483,7 @@ fn the_port_of_a_server_is_known_where_it_is_one() {
 }
 
 #[test]
-fn scripts_are_compressed_by_either_name() {
+fn both_javascript_media_types_are_compressed() {
     let conversion =
         converted("http { server { gzip on; gzip_types application/javascript; root /srv; } }");
     let types = "types = [\"text/html\", \"application/javascript\", \"text/javascript\"]";
@@ -512,7 +512,7 @@ fn rewrite_strips_prefix() {
 }
 
 #[test]
-fn a_field_that_clients_need_not_send_is_not_sent_empty() {
+fn absent_request_header_is_not_sent_empty() {
     let conversion = converted(
         "http { server { location / { proxy_pass http://app; proxy_set_header Range $http_range; proxy_set_header X-A $http_b; } } }",
     );
@@ -525,7 +525,7 @@ fn a_field_that_clients_need_not_send_is_not_sent_empty() {
 }
 
 #[test]
-fn unmatchable_guard_refuses() {
+fn unmatchable_deny_rule_refuses_requests() {
     // No expression can be combined with the condition or prefix around it.
     let conversion = converted(
         "http { server { root /srv; if ($uri ~ x$) { set $a 1; } location ~ a|^/b { deny all; } location / { } } }",
@@ -540,7 +540,7 @@ fn unmatchable_guard_refuses() {
 }
 
 #[test]
-fn internal_rewrite_adds_no_condition() {
+fn unsupported_rewrite_does_not_restrict_locations() {
     let conversion = converted(
         "http { server { root /srv; rewrite /info/ /info.php; location ~ a$ { deny all; } location / { } } }",
     );
@@ -552,7 +552,7 @@ fn internal_rewrite_adds_no_condition() {
 }
 
 #[test]
-fn auth_request_refuses_all() {
+fn auth_request_refuses_all_requests() {
     let conversion = converted(
         "http {\n server {\n  auth_request /check;\n  location / { proxy_pass http://app; }\n  location /open { auth_request off; return 200 a; }\n } }",
     );
@@ -569,7 +569,7 @@ fn auth_request_refuses_all() {
 }
 
 #[test]
-fn servers_on_other_addresses_are_told_apart_by_the_listener() {
+fn servers_are_distinguished_by_listener() {
     let conversion = converted(
         "http { server { listen 80; return 200 a; } server { listen 127.0.0.1:8081; listen 127.0.0.2:8081; return 200 b; } }",
     );
@@ -587,7 +587,7 @@ fn servers_on_other_addresses_are_told_apart_by_the_listener() {
 }
 
 #[test]
-fn requests_are_logged_where_nginx_logs_them() {
+fn access_log_is_converted_per_location() {
     let conversion = converted(
         "http { access_log /var/log/nginx/access.log; server { location / { return 200; }
          location /quiet/ { access_log off; return 200; } } }",
@@ -605,7 +605,7 @@ fn requests_are_logged_where_nginx_logs_them() {
 }
 
 #[test]
-fn includes_are_read_in_the_order_of_their_names() {
+fn includes_are_sorted_by_name() {
     let files = vec![
         (
             "/etc/nginx/nginx.conf",
@@ -642,7 +642,7 @@ fn includes_are_read_in_the_order_of_their_names() {
 }
 
 #[test]
-fn what_is_no_configuration_is_said_with_its_place() {
+fn syntax_errors_have_position() {
     for (text, expected) in [
         (
             "http {\n server {",
@@ -686,7 +686,7 @@ fn what_is_no_configuration_is_said_with_its_place() {
 }
 
 #[test]
-fn prefixes_are_where_nginx_was_installed() {
+fn default_prefix_follows_configuration_path() {
     for (path, prefix) in [
         ("/usr/local/nginx/conf/nginx.conf", "/usr/local/nginx"),
         ("/etc/nginx/nginx.conf", "/etc/nginx"),
@@ -697,7 +697,7 @@ fn prefixes_are_where_nginx_was_installed() {
 }
 
 #[test]
-fn the_workers_user_is_that_of_the_process() {
+fn worker_user_is_converted() {
     let server = "http { server { listen 80; location / { return 204; } } }";
     let process = |text: &str| {
         let conversion = converted(&format!("{text} {server}"));

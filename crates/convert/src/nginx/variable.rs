@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_become_templates() {
+    fn strings_with_variables_become_templates() {
         let constants = vec![("a".to_owned(), "1$uri".to_owned())];
         for (text, expected) in [
             ("https://$host$request_uri", Ok("https://{host.name}{uri}")),

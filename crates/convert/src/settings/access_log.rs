@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_syslog_is_a_socket_or_an_address() {
+    fn syslog_target_is_socket_or_address() {
         for (text, expected) in [
             ("unix:/dev/log", Some("syslog:unix:/dev/log")),
             ("/dev/log", Some("syslog:unix:/dev/log")),

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_groups_share_a_name() {
+    fn equal_upstreams_share_a_name() {
         let of = |address: &str| Group::of("c".to_owned(), vec![server(address, vec![])]);
         let mut groups = Groups::default();
         assert_eq!(groups.name("app", of("a:1")), "app");

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_that_onrush_takes_is_written() {
+    fn valid_user_is_written() {
         let written = |user: &str, group: Option<&str>| {
             section(user, group, "f:1".to_owned()).map(|section| section.to_string())
         };

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_by_the_rules_of_each_language() {
+    fn times_are_parsed_as_in_nginx_and_haproxy() {
         let nginx = |text| nginx_time(text).map(written);
         for (text, expected) in [
             ("75", Some("75s")),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_one_unit() {
+    fn sizes_have_single_unit() {
         for (text, expected) in [
             ("1m", Some("1m")),
             ("1500", Some("1500")),

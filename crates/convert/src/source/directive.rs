@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shown_text_is_cut_to_one_line() {
+    fn shown_text_is_truncated_to_one_line() {
         let of = |words: &[&str]| Directive {
             number: 0,
             place: Place {

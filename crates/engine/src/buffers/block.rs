@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_runs_in_a_block_and_ends_once() {
+    fn future_in_block_runs_and_drops_once() {
         let blocks = Rc::default();
         run_and_abandon::<1>(&blocks);
         run_and_abandon::<{ BLOCK_BYTES / 2 }>(&blocks);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_blocks_are_kept_than_the_limit() {
+    fn free_blocks_are_limited() {
         let blocks = Rc::default();
         let futures: Vec<_> = (0..BLOCKS_FREE_MAX + 3)
             .map(|_| InBlock::new(std::future::ready(()), &blocks))

@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dropped_buffer_is_the_next_one_taken() {
+    fn dropped_buffer_is_reused_next() {
         let pool = Pool::new();
         let mut first = pool.take().unwrap();
         assert!(first.put(b"old"));
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn free_buffers_of_either_size_are_dropped() {
+    fn free_buffers_of_both_sizes_are_dropped() {
         let pool = Pool::new();
         let used = pool.take().unwrap();
         drop((pool.take().unwrap(), pool.take_wide().unwrap()));
@@ -418,14 +418,14 @@ mod tests {
     }
 
     #[test]
-    fn buffer_bound_is_an_error() {
+    fn buffer_limit_is_an_error() {
         let pool = Pool::new();
         pool.in_use.set(BUFFERS_MAX);
         assert!(matches!(pool.take(), Err(error) if error.kind == Kind::NoBuffers));
     }
 
     #[test]
-    fn truncate_to_any_length() {
+    fn truncate_keeps_at_most_length() {
         let pool = Pool::new();
         for (length, left) in [
             (0, 0),
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn consumed_space_becomes_spare_again() {
+    fn compact_reclaims_consumed_space() {
         let pool = Pool::new();
         let mut buffer = pool.take().unwrap();
         assert!(buffer.put(&vec![7; BUFFER_BYTES]));

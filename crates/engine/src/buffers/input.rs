@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn give_put_and_take_use_one_buffer() {
+    fn give_put_and_take_share_one_buffer() {
         let core = Core::simulated(crate::Simulation::with_seed(1));
         let mut buffer = core.buffer().unwrap();
         assert!(buffer.put(&vec![1; BUFFER_BYTES - 2]));
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn wide_content_survives_parking() {
+    fn large_input_survives_parking() {
         let pool = Pool::new();
         let mut input = Input::default();
         let bytes: Vec<u8> = (0..3 * BUFFER_BYTES).map(|index| index as u8).collect();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn append_without_buffers_keeps_received() {
+    fn failed_append_keeps_received_bytes() {
         let pool = Pool::new();
         let mut input = Input::default();
         assert!(input.buffer_with_room(&pool).unwrap().put(b"ab"));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn append_leaves_excess_in_received() {
+    fn append_keeps_bytes_beyond_capacity() {
         let pool = Pool::new();
         let mut input = Input::default();
         assert!(

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_written_without_memory() {
+    fn digits_match_decimal_format() {
         for number in [0, 7, 10, 1_234_567, usize::MAX] {
             assert_eq!(Digits::of(number).text(), number.to_string().as_bytes());
         }

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_queue_returns_its_memory() {
+    fn empty_output_queue_releases_memory() {
         let mut queue = Queue::default();
         let parts = || (0..6).map(|_| Part::from(&b"part"[..]));
         parts().for_each(|part| queue.push(part));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_consume_leaves_rest() {
+    fn partial_consume_keeps_rest() {
         let parts: [&'static [u8]; 3] = [b"head", b"body", b"tail"];
         for sent in 0..=12 {
             let mut queue = Queue::default();

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn invalid_variables_are_errors() {
+    fn invalid_listen_variables_are_errors() {
         assert_eq!(process_of(None).ok(), Some(None));
         assert_eq!(process_of(Some("7")).ok(), Some(Some(7)));
         assert_eq!(count_of(None).ok(), Some(0));

@@ -22,7 +22,7 @@ mod tests {
     use std::net::UdpSocket;
 
     #[test]
-    fn bound_socket_uses_its_interface() {
+    fn socket_sends_only_on_bound_interface() {
         let to = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let address = to.local_addr().expect("it has one");
         // The loopback has index 1 in every namespace; no machine has an interface with the second index.

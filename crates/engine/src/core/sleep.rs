@@ -104,7 +104,7 @@ mod tests {
     use crate::driver::simulation::Simulation;
 
     #[test]
-    fn sleep_ends_by_turn_time() {
+    fn sleep_ends_at_turn_time() {
         let core = Core::new(0, Io::Epoll).expect("epoll is there");
         let sleeping = core.clone();
         core.spawn(async move {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn sleep_beyond_wheel_range() {
+    fn sleep_may_exceed_timer_wheel_range() {
         let core = Core::simulated(Simulation::with_seed(1));
         let (sleeping, begun) = (core.clone(), core.now());
         let (months, for_ever) = (Duration::from_secs(100 * 24 * 3600), Duration::MAX);

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_before_begin_do_not_count() {
+    fn stalls_before_operation_start_do_not_count() {
         let mut stalls = Stalls::default();
         assert_eq!(stalls.since(at(0)), Duration::ZERO);
         stalls.note(at(1000), Duration::from_millis(300));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn held_up_thread_receives_before_timeout() {
+    fn stalled_thread_receives_before_timeout() {
         for core in [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok()) {
             let Some(core) = core else { continue };
             let (count, received) = hold_up(&core);

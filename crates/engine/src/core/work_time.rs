@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lost_cpu_time_is_subtracted() {
+    fn preempted_time_is_not_work_time() {
         for (passed, had, work, longest, expected, what) in [
             (4000, 4000, 1000, 20, 1000, "it had its CPU"),
             (4000, 4000, 3000, 3000, 3000, "one long piece of work"),

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn put_keeps_order() {
+    fn put_preserves_byte_order() {
         let mut message = [0; 2];
         put(&mut message, &[1, 2, 3]);
         let numbers: Vec<u8> = [1u32, 2, 3, 0]

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn has_worked_reports_kernel_work() {
+    fn has_worked_reports_completions_and_submissions() {
         let Ok(mut ring) = Ring::new() else {
             return eprintln!("skipped: there is no io_uring here");
         };

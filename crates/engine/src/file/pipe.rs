@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn pipe_bound() {
+    fn pipe_count_is_limited() {
         let pipes = Pipes::new();
         pipes.bound(1);
         let pipe = pipes.take().unwrap();

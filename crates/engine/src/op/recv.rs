@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn recv_without_buffers_loses_nothing() {
+    fn recv_without_buffers_loses_no_bytes() {
         let kernel = [Io::Epoll, Io::IoUring].map(|io| Core::new(0, io).ok());
         let simulated = (0..20).map(|seed| Some(Core::simulated(Simulation::with_seed(seed))));
         for core in kernel.into_iter().chain(simulated).flatten() {

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn address_round_trip() {
+    fn control_address_round_trips() {
         for address in ["127.0.0.1:80", "[2001:db8::1]:65535", "[fe80::1%7]:1"] {
             let address: SocketAddr = address.parse().expect("an address");
             let mut name = [0xff; 28];
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn all_send_options_fit() {
+    fn control_buffer_fits_all_send_options() {
         for (address, family, length) in [("10.1.2.3", Family::V4, 80), ("::1", Family::V6, 88)] {
             let wishes = SendControl {
                 from: address.parse().ok(),

@@ -36,7 +36,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn late_expiry_is_never_in_time() {
+    fn expiry_comparison_is_conservative() {
         let days = |days: u64| Duration::from_secs(days * 24 * 3600);
         let milliseconds = Duration::from_millis;
         // Includes the moments at which the units wrap.

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_survive_wrap() {
+    fn ages_are_correct_after_clock_wrap() {
         let year = Duration::from_secs(365 * 24 * 3600);
         for begun in [Duration::ZERO, year, 2 * year, 3 * year] {
             let now = Instant::default() + begun;

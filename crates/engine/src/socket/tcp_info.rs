@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledged_bytes_end_with_peer() {
+    fn acknowledged_bytes_exclude_data_after_close() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let pair = || {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_has_none() {
+    fn unix_socket_has_no_tcp_info() {
         let (socket, _peer) = UnixStream::pair().unwrap();
         assert_eq!(TcpInfo::of(&OwnedFd::from(socket)), None);
     }

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn bound_follows_client_speed() {
+    fn unsent_limit_follows_client_speed() {
         let mut extra = Extra::new(MAX);
         for (taken, told) in [
             (&[100, 0, 1][..], &[None, None, None][..]),

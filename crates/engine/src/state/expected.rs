@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeated_receives_make_socket_expected() {
+    fn consecutive_receives_select_busy_poll_socket() {
         let mut expected = Expected::default();
         let receive = |expected: &mut Expected, key, times| {
             (0..times).for_each(|_| expected.note_received(Key(key)));

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_cpu_error_lists_allowed() {
+    fn missing_cpu_error_lists_allowed_cpus() {
         assert_eq!(check(&allowed()), Ok(()));
         let said = check(&[CpuSet::MAX_CPU - 1]).expect_err("no machine has so many");
         let beginning = format!(

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn below_is_uniform() {
+    fn random_below_is_uniform() {
         let random = Random::new(7);
         let mut drawn = [0_u32; 6];
         for _ in 0..60_000 {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn unit_at_matches_unit() {
+    fn random_unit_at_matches_unit() {
         let random = Random::stream(7, 3);
         let taken = random.clone();
         for position in 0..1000 {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_mean_and_median() {
+    fn exponential_has_expected_mean_and_median() {
         let random = Random::stream(5, 0);
         let mut numbers: Vec<f64> = (0..100_000).map(|_| random.exponential()).collect();
         numbers.sort_unstable_by(f64::total_cmp);

@@ -160,7 +160,7 @@ mod tests {
 
     /// On a separate thread, because the filter is permanent.
     #[test]
-    fn listed_calls_are_refused() {
+    fn listed_system_calls_are_refused() {
         let thread = std::thread::spawn(|| {
             assert!(!are_refused());
             match refuse_calls() {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn no_call_is_listed_twice() {
+    fn refused_system_calls_are_unique() {
         let mut all: Vec<c_long> = REFUSED.iter().chain(REFUSED_HERE).copied().collect();
         all.sort_unstable();
         all.dedup();

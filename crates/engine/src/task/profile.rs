@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn polls_count_by_kind_at_start() {
+    fn polls_are_counted_by_work_kind() {
         for core in cores() {
             let task = core.clone();
             core.spawn_as(ONE, async move {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn all_time_is_attributed() {
+    fn profile_accounts_for_all_time() {
         for core in cores() {
             let task = core.clone();
             let begun = core.now_exact();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_includes_earlier_tasks() {
+    fn task_latency_includes_earlier_tasks() {
         let core = Core::simulated(Simulation::with_seed(1));
         let Clock::Virtual(time, _) = core.clock() else {
             panic!("it is simulated");

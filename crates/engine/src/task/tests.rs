@@ -59,7 +59,7 @@ fn yielded_tasks_run_in_order() {
 }
 
 #[test]
-fn overcharged_task_yields_turn() {
+fn task_over_operation_budget_waits_for_next_turn() {
     for (charged, runs_in_a_turn) in [(OPERATIONS_PER_POLL, 10), (OPERATIONS_PER_POLL + 1, 1)] {
         let tasks = Rc::new(Tasks::new(PLACE, Clock::Real));
         let runs = Rc::new(Cell::new(0));
@@ -82,7 +82,7 @@ fn overcharged_task_yields_turn() {
 }
 
 #[test]
-fn stale_task_id_wakes_nothing() {
+fn stale_task_id_wakes_no_task() {
     let tasks = Tasks::new(PLACE, Clock::Real);
     let first = tasks.spawn(Work::TASK, Box::pin(async {}));
     tasks.run(1);
@@ -122,7 +122,7 @@ impl<F: FnMut()> Drop for AtEnd<F> {
 }
 
 #[test]
-fn wake_in_destructor_runs_task() {
+fn task_woken_in_destructor_runs() {
     let tasks = Tasks::new(PLACE, Clock::Real);
     let (waker, polls) = (Rc::default(), Rc::default());
     tasks.spawn(Work::TASK, waiting(&waker, &polls));
@@ -146,7 +146,7 @@ fn wake_in_destructor_runs_task() {
 }
 
 #[test]
-fn tasks_spawned_in_clear_are_dropped() {
+fn tasks_spawned_while_clearing_are_dropped() {
     let tasks = Rc::new(Tasks::new(PLACE, Clock::Real));
     let held = Rc::new(());
     let (own, kept) = (Rc::clone(&tasks), Rc::clone(&held));
@@ -174,7 +174,7 @@ fn tasks_spawned_in_clear_are_dropped() {
 }
 
 #[test]
-fn clearing_drops_every_future_once() {
+fn clear_drops_each_future_once() {
     let tasks = Tasks::new(PLACE, Clock::Real);
     let held = Rc::new(());
     for _ in 0..10 {

@@ -104,7 +104,7 @@ mod tests {
     const PLACE: u16 = CORES_MAX as u16 - 1;
 
     #[test]
-    fn wake_outside_core_leaves_no_entry() {
+    fn wake_outside_core_queues_nothing_locally() {
         let tasks = Tasks::new(PLACE, Clock::Real);
         let left: Rc<Cell<Option<Waker>>> = Rc::default();
         let leaving = Rc::clone(&left);

@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     #[cfg(target_endian = "little")]
-    fn encoding_matches_standard() {
+    fn bpf_encoding_matches_standard() {
         let steps = [
             BpfStep::Compute(Operation::Set, R0, Number(2)),
             BpfStep::Compute(Operation::Add, R6, Of(R1)),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn jump_offsets_skip_instructions() {
+    fn bpf_jump_offsets_skip_instructions() {
         let steps = [
             BpfStep::Jump(Condition::Equal, R1, Number(0), Label::End),
             BpfStep::PointToMap(R2),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn map_load_uses_descriptor() {
+    fn bpf_map_load_uses_descriptor() {
         let program = assemble(&[BpfStep::PointToMap(R6)], 9);
         assert_eq!((program.len(), program[0][4]), (2, 9));
         assert!(program[0][1] == 0x26 || program[0][1] == 0x62);

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn sent_frames_arrive_numbered() {
+    fn sent_frames_have_sequence_numbers() {
         joined(|a, b| {
             let drop = match CountingDrop::attach(b, MARK) {
                 Ok(drop) => drop,
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_frames_are_not_sent() {
+    fn refused_frames_are_counted_with_reason() {
         joined(|a, b| {
             let mut frames = match LiveFrames::new(&[frame(a), frame(b + 100)]) {
                 Ok(frames) => frames,

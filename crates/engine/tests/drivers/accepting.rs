@@ -13,7 +13,7 @@ use onrush_engine::{
 use crate::ground::on_every_driver;
 
 #[test]
-fn stopping_core_accepts_queued() {
+fn stopping_core_accepts_queued_connections() {
     on_every_driver(|core, listener, address| async move {
         let mut clients = Vec::new();
         for _ in 0..5 {
@@ -53,7 +53,7 @@ fn unaccepted_connections_are_reset() {
 }
 
 #[test]
-fn recv_arrived_returns_only_arrived_bytes() {
+fn recv_arrived_does_not_wait() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -90,7 +90,7 @@ fn recv_arrived_returns_only_arrived_bytes() {
 }
 
 #[test]
-fn accept_bound_frees_on_close() {
+fn closed_connection_frees_accept_slot() {
     on_every_driver(|core, listener, address| async move {
         let allowance = Allowance::new(3);
         core.bound_accepted(Arc::clone(&allowance));
@@ -129,7 +129,7 @@ fn accept_bound_frees_on_close() {
 }
 
 #[test]
-fn end_idle_ends_longest_waits() {
+fn end_idle_closes_longest_idle_connections() {
     on_every_driver(|core, listener, address| async move {
         let ended: Rc<RefCell<Vec<u64>>> = Rc::default();
         let mut clients = Vec::new();
@@ -157,7 +157,7 @@ fn end_idle_ends_longest_waits() {
 }
 
 #[test]
-fn refused_handshakes_time_out() {
+fn refused_handshakes_keep_accepted_connections() {
     for io in [Io::Epoll, Io::IoUring] {
         if onrush_engine::choose(io).is_err() {
             continue;
@@ -193,7 +193,7 @@ fn refused_handshakes_time_out() {
 }
 
 #[test]
-fn withdraw_keeps_replaced_file() {
+fn withdrawn_claim_keeps_new_socket_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("socket");
     let address = Address::Unix(path.clone());

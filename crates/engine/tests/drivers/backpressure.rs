@@ -7,7 +7,7 @@ use onrush_engine::{Address, BUFFER_BYTES, Input, Kind, Stream};
 use crate::ground::{bytes, on_every_driver, peak_buffers_in_use, receive_all, send};
 
 #[test]
-fn kernel_holds_little_unread() {
+fn unread_bytes_in_kernel_are_bounded() {
     on_every_driver(|core, listener, address| async move {
         if matches!(address, Address::Unix(_)) {
             return; // unix(7): the buffer has a fixed size.
@@ -26,7 +26,7 @@ fn kernel_holds_little_unread() {
 }
 
 #[test]
-fn endless_sender_holds_few_buffers() {
+fn endless_sender_uses_few_buffers() {
     const STREAMS: usize = 20;
     /// Buffers in flight of the sender and of the receiver, whose multishot receive may take one more than intended.
     const BUFFERS_PER_STREAM: usize = 2 + 2;
@@ -60,7 +60,7 @@ fn endless_sender_holds_few_buffers() {
 }
 
 #[test]
-fn bytewise_sender_holds_few_buffers() {
+fn bytewise_sender_uses_few_buffers() {
     on_every_driver(|core, listener, address| async move {
         let lent = peak_buffers_in_use(&core).await;
         let sender = Stream::connect(&core, &address, None).await.unwrap();

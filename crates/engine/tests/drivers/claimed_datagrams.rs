@@ -101,7 +101,7 @@ fn drops_are_reported() {
 }
 
 #[test]
-fn ended_socket_receives_queued() {
+fn stop_receiving_ends_pending_receive() {
     on_every_network(|core, address| async move {
         let socket = Rc::new(Datagram::bind(&core, address).unwrap());
         let ending = Rc::clone(&socket);

@@ -63,7 +63,7 @@ fn regular_file_is_not_replaced() {
 }
 
 #[test]
-fn dropped_listener_takes_no_connection() {
+fn dropped_listener_consumes_no_connection() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let directory = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ fn dropped_listener_takes_no_connection() {
 }
 
 #[test]
-fn handover_loses_no_connection() {
+fn listener_handover_loses_no_connection() {
     for io in [Io::Epoll, Io::IoUring] {
         let directory = tempfile::tempdir().unwrap();
         for address in addresses(directory.path()) {

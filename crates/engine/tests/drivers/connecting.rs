@@ -56,7 +56,7 @@ fn connect_uses_source() {
 }
 
 #[test]
-fn foreign_source_is_a_bind_error() {
+fn nonlocal_source_is_a_bind_error() {
     on_every_driver(|core, listener, address| async move {
         let strange: IpAddr = match address {
             // Reserved for documentation: RFC 5737 and RFC 3849.

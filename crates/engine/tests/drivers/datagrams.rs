@@ -284,7 +284,7 @@ fn bound_address_is_exclusive() {
 }
 
 #[test]
-fn cancelled_operations_lose_nothing() {
+fn cancelled_operations_lose_no_datagrams() {
     on_every_network(|core, address| async move {
         let (near, far) = pair(&core, address);
         let mut received = ReceiveBatch::new(1, 100);
@@ -355,7 +355,7 @@ fn arrivals(seed: u64) -> Vec<u8> {
 }
 
 #[test]
-fn simulated_faults_follow_seed() {
+fn simulated_faults_are_reproducible() {
     let (mut lost, mut doubled, mut overtaken) = (0, 0, 0);
     for seed in 0..SEEDS {
         let arrived = arrivals(seed);

@@ -7,7 +7,7 @@ use onrush_engine::{BUFFER_BYTES, Input, Kind, Stream};
 use crate::ground::{bytes, on_every_driver, send};
 
 #[test]
-fn deadline_ends_wait_not_stream() {
+fn expired_deadline_keeps_stream_open() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -46,7 +46,7 @@ fn send_to_stalled_peer_times_out() {
 }
 
 #[test]
-fn drop_after_timeout_closes() {
+fn dropped_stream_is_closed_after_timeout() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();

@@ -10,7 +10,7 @@ use onrush_engine::{Address, BUFFER_BYTES, Claim, Core, Input, Io, Listener, Sim
 use crate::ground::{SEEDS, bytes, on_every_driver, poll_once, receive_all, seeds, send};
 
 #[test]
-fn reset_when_dropped_is_not_an_end() {
+fn reset_when_dropped_sends_reset() {
     on_every_driver(|core, listener, address| async move {
         if matches!(address, Address::Unix(_)) {
             return; // unix(7): no resets.
@@ -105,7 +105,7 @@ fn dropped_streams_return_buffers() {
 }
 
 #[test]
-fn last_bytes_arrive_after_core_end() {
+fn last_bytes_arrive_after_core_stop() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
@@ -158,7 +158,7 @@ where
 }
 
 #[test]
-fn unsent_bytes_at_core_end_reset() {
+fn unsent_bytes_at_core_stop_cause_reset() {
     let is_reset = |end: std::io::Result<usize>, io| {
         let error = end.expect_err("it is not whole");
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{io:?}");
@@ -184,7 +184,7 @@ fn unsent_bytes_at_core_end_reset() {
 }
 
 #[test]
-fn send_timeout_resets() {
+fn send_timeout_resets_connection() {
     let serve = |_, server: Stream| async move {
         server.set_send_patience(Duration::from_millis(1));
         send_more_than_fits(&server).await;
@@ -197,7 +197,7 @@ fn send_timeout_resets() {
 }
 
 #[test]
-fn core_end_sends_what_fits() {
+fn stopping_core_flushes_to_socket_buffer() {
     let serve = |core: Core, server: Stream| async move {
         core.stop(Duration::ZERO);
         core.stopped().await;

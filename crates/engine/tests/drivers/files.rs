@@ -7,7 +7,7 @@ use onrush_engine::{Errno, FileKind, Kind, Root, Stream};
 use crate::ground::{bytes, on_every_driver, receive_all};
 
 #[test]
-fn file_follows_head() {
+fn file_is_sent_after_head() {
     on_every_driver(|core, listener, address| async move {
         let directory = tempfile::tempdir().unwrap();
         let content = bytes(3_000_000);
@@ -66,7 +66,7 @@ fn short_file_is_an_error() {
 }
 
 #[test]
-fn paths_stay_beneath_root() {
+fn paths_cannot_escape_root() {
     let directory = tempfile::tempdir().unwrap();
     let root_path = directory.path().join("root");
     std::fs::create_dir_all(root_path.join("inner")).unwrap();
@@ -100,7 +100,7 @@ fn paths_stay_beneath_root() {
 }
 
 #[test]
-fn listing_skips_unopenable() {
+fn listing_skips_unopenable_files() {
     let directory = tempfile::tempdir().unwrap();
     let root_path = directory.path().join("root");
     std::fs::create_dir_all(root_path.join("inner/deeper")).unwrap();

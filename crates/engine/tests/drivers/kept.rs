@@ -32,7 +32,7 @@ async fn is_spent_soon(stream: &Stream) -> bool {
 }
 
 #[test]
-fn unexpected_bytes_and_end_spend_connection() {
+fn unexpected_bytes_or_close_retire_idle_connection() {
     // A small message; bulk data in pieces and at once; small messages after bulk data.
     for sizes in [
         &[10][..],
@@ -64,7 +64,7 @@ fn unexpected_bytes_and_end_spend_connection() {
 }
 
 #[test]
-fn watched_connection_receives() {
+fn watched_idle_connection_still_receives() {
     on_every_driver(|core, listener, address| async move {
         let server = Stream::connect(&core, &address, None).await.unwrap();
         let client = Rc::new(listener.accept().await.unwrap());

@@ -16,7 +16,7 @@ use super::ground::{SEEDS, on_every_driver, seeds};
 const NUMBERS: u32 = 100;
 
 #[test]
-fn mail_runs_in_order() {
+fn posted_closures_run_in_order() {
     on_every_driver(|core, _listener, _| async move {
         let (all_posted, posted) = core.promise();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -41,7 +41,7 @@ fn mail_runs_in_order() {
 }
 
 #[test]
-fn mail_spawns_tasks() {
+fn posted_closure_spawns_task() {
     on_every_driver(|core, _listener, _| async move {
         let has_run = Arc::new(AtomicBool::new(false));
         let ran = Arc::clone(&has_run);
@@ -101,7 +101,7 @@ fn wake_from_other_thread() {
 
 /// More tasks than the bound on wake-ups, all woken by one thread while the core is blocked.
 #[test]
-fn wakes_beyond_bound_reach_all_tasks() {
+fn wakes_beyond_queue_limit_reach_all_tasks() {
     on_every_driver(|core, _listener, _| async move {
         const TASKS: usize = 3000;
         let wakers = Rc::new(RefCell::new(Vec::new()));
@@ -166,7 +166,7 @@ fn destructor_of_task_wakes_another() {
 }
 
 #[test]
-fn full_and_ended_mailboxes_refuse() {
+fn full_or_stopped_mailbox_refuses_posts() {
     let core = Core::simulated(Simulation::with_seed(1));
     let handle = core.handle();
     let run = Arc::new(AtomicUsize::new(0));
@@ -187,7 +187,7 @@ fn full_and_ended_mailboxes_refuse() {
 }
 
 #[test]
-fn dropped_promise_and_reply_are_noticed() {
+fn dropped_promise_and_reply_are_detected() {
     on_every_driver(|core, _listener, _| async move {
         let (promise, reply) = core.promise::<u32>();
         drop(promise);
@@ -205,7 +205,7 @@ fn dropped_promise_and_reply_are_noticed() {
 }
 
 #[test]
-fn promises_follow_seed() {
+fn simulated_promises_are_reproducible() {
     let arrivals = |seed| {
         let core = Core::simulated(Simulation::with_seed(seed));
         let times = Rc::new(RefCell::new(Vec::new()));
@@ -227,7 +227,7 @@ fn promises_follow_seed() {
 }
 
 #[test]
-fn mail_finds_attached_value() {
+fn posted_closure_reads_attached_value() {
     on_every_driver(|core, _listener, _| async move {
         let there = Rc::new(Cell::new(7));
         let weak = Rc::downgrade(&there);

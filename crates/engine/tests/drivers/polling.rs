@@ -83,7 +83,7 @@ fn empty_polls_count_as_wait() {
 }
 
 #[test]
-fn lost_cpu_time_is_not_work() {
+fn blocked_time_is_not_work() {
     for core in cores() {
         let before = thread_cpu();
         let waiting = core.clone();
@@ -101,7 +101,7 @@ fn lost_cpu_time_is_not_work() {
 }
 
 #[test]
-fn other_waits_get_turns() {
+fn busy_polling_does_not_starve_other_waits() {
     for core in cores() {
         let (address, peer) = echo();
         let (other_address, other_peer) = echo();

@@ -9,7 +9,7 @@ use crate::datagrams::{on_every_network, pair, receive, send_all};
 use crate::ground::{bytes, run};
 
 #[test]
-fn segments_are_datagrams() {
+fn segmented_message_arrives_as_datagrams() {
     on_every_network(|core, address| async move {
         for segmentation in [Segmentation::Kernel, Segmentation::Engine] {
             for coalesces in [false, true] {

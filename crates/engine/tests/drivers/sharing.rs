@@ -130,7 +130,7 @@ fn on_two_cpus(test: impl Fn(Io, usize, usize)) {
 }
 
 #[test]
-fn connection_goes_to_clients_cpu() {
+fn connection_is_accepted_on_client_cpu() {
     on_two_cpus(|io, one, two| {
         let served = Served::start(io, &[one, two], &[one, two]);
         // A few from each CPU in turn, so that neither core ever has clearly more.
@@ -160,7 +160,7 @@ fn core_is_selected_by_cpu_not_number() {
 }
 
 #[test]
-fn cpu_without_core_uses_hash() {
+fn connection_on_unserved_cpu_is_hashed() {
     on_two_cpus(|io, one, two| {
         let served = Served::start(io, &[one, two], &[1022, 1023]);
         let clients = connect(served.address(), one, 40);
@@ -173,7 +173,7 @@ fn cpu_without_core_uses_hash() {
 }
 
 #[test]
-fn one_cpu_does_not_starve_cores() {
+fn clients_on_one_cpu_use_all_cores() {
     on_two_cpus(|io, one, two| {
         for (count, least) in [(8, 3), (100, 40)] {
             for (id, cpu) in [(1, one), (0, two)] {
@@ -202,7 +202,7 @@ async fn accept_what_waits(listener: &Listener) -> Vec<Stream> {
 }
 
 #[test]
-fn handed_connections_count_towards_bound() {
+fn handed_off_connections_count_towards_limit() {
     const MAX: usize = 20;
     on_two_cpus(|io, one, two| {
         let claim = Claim::new(&Address::Tcp("127.0.0.1:0".parse().unwrap())).unwrap();
@@ -274,7 +274,7 @@ fn handed_connections_count_towards_bound() {
 }
 
 #[test]
-fn leaving_cores_lose_no_connection() {
+fn stopping_core_loses_no_connection() {
     on_two_cpus(|io, one, two| {
         for first in [0, 1] {
             let served = Served::start(io, &[one, two], &[one, two]);

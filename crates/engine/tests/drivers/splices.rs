@@ -85,7 +85,7 @@ fn queued_bytes_precede_splice() {
 }
 
 #[test]
-fn stalled_splices_hold_no_buffers() {
+fn stalled_splices_use_no_buffers() {
     const STREAMS: usize = 10;
     on_every_driver(|core, listener, address| async move {
         let lent = peak_buffers_in_use(&core).await;

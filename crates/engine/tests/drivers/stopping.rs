@@ -9,7 +9,7 @@ use onrush_engine::{Core, Input, Io, Kind, Stream};
 use crate::ground::on_every_driver;
 
 #[test]
-fn stop_ends_idle_waits_only() {
+fn stop_interrupts_only_idle_waits() {
     on_every_driver(|core, listener, address| async move {
         let finished = Rc::new(Cell::new(0));
         let client = Stream::connect(&core, &address, None).await.unwrap();
@@ -46,7 +46,7 @@ fn stop_ends_idle_waits_only() {
 }
 
 #[test]
-fn longer_stop_does_not_prolong() {
+fn later_longer_stop_does_not_extend_drain() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let waiting = core.clone();
@@ -58,7 +58,7 @@ fn longer_stop_does_not_prolong() {
 }
 
 #[test]
-fn shorter_stop_shortens() {
+fn later_shorter_stop_shortens_drain() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let (waiting, stopper) = (core.clone(), core.clone());
@@ -73,7 +73,7 @@ fn shorter_stop_shortens() {
 }
 
 #[test]
-fn repeated_stops_still_stop() {
+fn repeated_stops_do_not_delay_stop() {
     for io in [Io::Epoll, Io::IoUring] {
         let Ok(core) = Core::new(0, io) else { continue };
         let (waiting, handle) = (core.clone(), core.handle());
@@ -94,7 +94,7 @@ fn repeated_stops_still_stop() {
 }
 
 #[test]
-fn other_thread_stops_cores() {
+fn stop_from_other_thread() {
     let cpus = onrush_engine::cpu::allowed()
         .into_iter()
         .map(Some)
@@ -116,7 +116,7 @@ fn other_thread_stops_cores() {
 }
 
 #[test]
-fn ended_listener_accepts_queued() {
+fn ended_listener_accepts_queued_connection() {
     on_every_driver(|core, listener, address| async move {
         let waiting = Stream::connect(&core, &address, None).await.unwrap();
         listener.end();
@@ -138,7 +138,7 @@ fn ended_listener_accepts_queued() {
 }
 
 #[test]
-fn listener_end_ends_accept() {
+fn ending_listener_wakes_pending_accept() {
     on_every_driver(|core, listener, _| async move {
         let listener = Rc::new(listener);
         let (ended, seen) = (Rc::new(Cell::new(false)), Rc::clone(&listener));

@@ -34,7 +34,7 @@ fn echo_is_unchanged() {
 }
 
 #[test]
-fn busy_polling_echo_reports_work() {
+fn busy_polling_work_time_is_within_elapsed_time() {
     on_every_driver(|core, listener, address| async move {
         core.busy_poll();
         let begun = core.now_exact();
@@ -54,7 +54,7 @@ fn busy_polling_echo_reports_work() {
 }
 
 #[test]
-fn several_parts_arrive_in_order() {
+fn queued_parts_arrive_in_order() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -76,7 +76,7 @@ fn several_parts_arrive_in_order() {
 }
 
 #[test]
-fn cancelled_receive_loses_nothing() {
+fn cancelled_receive_loses_no_bytes() {
     on_every_driver(|core, listener, address| async move {
         let client = Rc::new(Stream::connect(&core, &address, None).await.unwrap());
         let server = listener.accept().await.unwrap();
@@ -120,7 +120,7 @@ fn ready_task_does_not_starve_sockets() {
 }
 
 #[test]
-fn fast_peer_does_not_hold_core() {
+fn fast_peer_does_not_monopolize_core() {
     on_every_driver(|core, listener, address| async move {
         let client = Stream::connect(&core, &address, None).await.unwrap();
         let server = listener.accept().await.unwrap();
@@ -146,7 +146,7 @@ fn fast_peer_does_not_hold_core() {
 }
 
 #[test]
-fn part_beyond_kernel_length() {
+fn part_larger_than_kernel_limit_is_sent() {
     /// Four GiB of untouched pages.
     static LARGE: LazyLock<Vec<u8>> = LazyLock::new(|| vec![0; 1 << 32]);
     on_every_driver(|core, listener, address| async move {

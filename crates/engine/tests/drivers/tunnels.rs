@@ -150,7 +150,7 @@ fn received_bytes_precede_tunnel() {
 }
 
 #[test]
-fn cancelled_transfer_loses_nothing() {
+fn cancelled_transfer_loses_no_bytes() {
     on_every_driver(|core, listener, address| async move {
         let path = Path::new(&core, &listener, &address).await;
         let (client, server) = (path.client, path.server);
@@ -180,7 +180,7 @@ fn cancelled_transfer_loses_nothing() {
 }
 
 #[test]
-fn slow_reader_holds_few_buffers() {
+fn slow_tunnel_reader_uses_few_buffers() {
     on_every_driver(|core, listener, address| async move {
         let lent = peak_buffers_in_use(&core).await;
         let path = Path::new(&core, &listener, &address).await;
@@ -229,7 +229,7 @@ fn tunnel_reports_side_of_timeout() {
 }
 
 #[test]
-fn dropped_end_closes_after_last_bytes() {
+fn tunnel_closes_after_last_bytes() {
     on_every_driver(|core, listener, address| async move {
         let path = Path::new(&core, &listener, &address).await;
         let sending = Rc::new(path.client);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_preferred_where_it_is_wanted_more_than_text() {
+    fn json_requires_higher_accept_weight_than_text() {
         for (accept, is_json) in [
             ("application/json", true),
             ("Application/JSON; charset=utf-8", true),

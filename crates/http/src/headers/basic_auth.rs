@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_read_as_the_rfc_has_them() {
+    fn rfc_credentials_are_parsed() {
         let rows = [
             (
                 "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_credentials_are_none() {
+    fn invalid_credentials_are_refused() {
         for value in [
             "",
             "Basic",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_end_at_their_bound() {
+    fn overlong_credentials_are_refused() {
         // "a:" and a password of repeated 'a'.
         let encoded =
             |groups: usize, last: &str| format!("Basic YTph{}{last}", "YWFh".repeat(groups));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_not_shown() {
+    fn debug_output_omits_password() {
         let found = Credentials {
             user: b"a",
             password: b"secret",

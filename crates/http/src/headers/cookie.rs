@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_is_found_by_its_exact_name() {
+    fn cookie_is_found_by_exact_name() {
         let fields = [
             (
                 "Cookie",
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sticky_cookie_is_set_and_found_again() {
+    fn sticky_cookie_round_trips() {
         let rows = [
             (
                 false,

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coding_with_the_highest_weight_is_taken_and_our_order_decides_between_equals() {
+    fn highest_weighted_coding_is_selected() {
         let rows: [(&[&str], &str); 23] = [
             (&[], "identity"),
             (&[""], "identity"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_offered_is_chosen() {
+    fn only_offered_codings_are_selected() {
         let gzip = [Coding::Gzip];
         assert_eq!(best(&["zstd, br, gzip;q=0.1"], &gzip), "gzip");
         assert_eq!(best(&["zstd, br"], &gzip), "identity");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_members_are_skipped() {
+    fn malformed_accept_encoding_members_are_skipped() {
         for malformed in [
             "br;",
             "br;q",
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn vary_is_known_to_name_a_field_or_all() {
+    fn vary_matches_field_name_or_star() {
         let rows = [
             ("Accept-Encoding", true),
             ("Origin, accept-encoding", true),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn no_transform_is_found_where_it_is_a_directive() {
+    fn no_transform_must_be_a_directive() {
         let rows = [
             ("no-transform", true),
             ("max-age=5, No-Transform", true),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn content_has_a_coding_when_one_is_named() {
+    fn identity_is_not_a_content_coding() {
         let rows = [
             ("gzip", true),
             ("identity", false),

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_in_x_forwarded_for_ends_the_walk_where_it_is() {
+    fn invalid_x_forwarded_for_member_stops_lookup() {
         for garbage in [
             "unknown",
             "_hidden",
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_not_believed() {
+    fn forwarding_fields_of_untrusted_peer_are_ignored() {
         for (name, value) in [
             ("X-Forwarded-For", "192.0.2.1"),
             ("Forwarded", "for=192.0.2.1;proto=https"),
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn only_so_many_members_are_looked_at() {
+    fn forwarded_members_are_limited() {
         let trusted = |count| vec!["10.1.1.1"; count].join(",");
         let within = format!("192.0.2.1,{}", trusted(FORWARDED_MEMBERS_MAX - 1));
         assert_eq!(found("X-Forwarded-For", &[&within], PEER), "192.0.2.1");
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_in_forwarded_ends_the_walk_where_it_is() {
+    fn invalid_forwarded_member_stops_lookup() {
         for garbage in [
             "for=unknown",
             "for=_hidden",
@@ -555,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_left_open_by_the_client_do_not_hide_what_a_proxy_added() {
+    fn open_quotes_do_not_hide_proxy_members() {
         for made_up in [
             "for=\"",
             "for=\"6.6.6.6, x=\"",
@@ -570,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn scheme_and_host_are_those_of_the_client() {
+    fn scheme_and_host_come_from_client_member() {
         let seen = |headers: &[Header<'static>], told_by| {
             let peer = PEER.parse().expect("an address");
             let client = client(headers, told_by, peer, is_trusted);
@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn our_member_is_appended() {
+    fn forwarding_members_are_appended() {
         let told = |address: &str, host| ForwardedInfo {
             address: address.parse().ok(),
             scheme: Scheme::Https,
@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_written_here_are_known_in_any_case() {
+    fn forwarding_field_names_are_case_insensitive() {
         for name in [
             "Forwarded",
             "X-Forwarded-For",
@@ -668,7 +668,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_about_clients_is_known_in_any_case() {
+    fn client_address_fields_are_recognized() {
         for name in [
             "Forwarded",
             "X-FORWARDED-FOR",

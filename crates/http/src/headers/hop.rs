@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connection_names_are_gathered_from_all_its_fields() {
+    fn connection_options_are_collected_from_all_fields() {
         let headers = [
             Header {
                 name: "Connection",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_connection_are_known_in_any_case() {
+    fn hop_by_hop_names_are_case_insensitive() {
         for name in [
             "TE",
             "Upgrade",
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn disguised_field_is_recognized() {
+    fn disguised_field_names_are_recognized() {
         for name in [
             "Content_Length",
             "content.length",
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn trailers_are_accepted_when_te_says_so() {
+    fn te_trailers_allows_trailers() {
         for (name, value, wanted) in [
             ("TE", "trailers", true),
             ("te", "gzip;q=0.5, Trailers", true),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn via_is_counted() {
+    fn via_members_are_counted_by_name() {
         let headers = [
             "1.0 fred, HTTP/1.1\tOnrush (a b),1.1 onrush",
             "",

@@ -182,7 +182,7 @@ mod tests {
 
     /// The cases of the working group's test suite (w3c/trace-context, test/test.py).
     #[test]
-    fn a_traceparent_is_read_as_the_recommendation_says() {
+    fn traceparent_parsing_follows_w3c() {
         for (value, flags) in [
             (format!("00-{TRACE}-{SPAN}-01"), Some(1)),
             (format!("00-{TRACE}-{SPAN}-00"), Some(0)),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn two_traceparents_are_none() {
+    fn duplicate_traceparent_is_ignored() {
         let valid = format!("00-{TRACE}-{SPAN}-01");
         let one = fields("TraceParent", &[valid.as_bytes()]);
         assert!(TraceParent::of(&one).is_some_and(|parent| parent.is_sampled()));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tracestate_is_passed_on_whole_or_not_at_all() {
+    fn invalid_tracestate_is_dropped() {
         let longest =
             |key: usize, value: usize| format!("{}={}", "z".repeat(key), "v".repeat(value));
         let many = |count: usize| {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn several_tracestates_become_one() {
+    fn tracestate_fields_are_joined() {
         let passed = passed_on(&[b"foo=1 , \tbar=2", b"", b",", b"rojo=1,,congo=2,"]);
         assert_eq!(passed, "tracestate: foo=1,bar=2,rojo=1,congo=2\r\n");
         assert_eq!(passed_on(&[b"", b" , "]), "");
@@ -288,7 +288,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(trace in 1u128.., span in 1u64.., flags in 0u8..4) {
+        fn traceparent_round_trips(trace in 1u128.., span in 1u64.., flags in 0u8..4) {
             let parent = TraceParent {
                 trace: NonZeroU128::new(trace).expect("not 0"),
                 span: NonZeroU64::new(span).expect("not 0"),

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_have_the_names_of_the_rfc() {
+    fn error_codes_have_rfc_names() {
         assert_eq!(Code::HTTP_1_1_REQUIRED.name(), "HTTP_1_1_REQUIRED");
         assert_eq!(Code::FRAME_SIZE_ERROR.to_string(), "FRAME_SIZE_ERROR");
         assert_eq!(Code(0xe).to_string(), "error code 0xe");

@@ -99,7 +99,7 @@ pub(crate) struct FloodGuard {
     rest: Duration,
     /// <= `STREAM_ERRORS_AHEAD_MAX`.
     stream_errors: u32,
-    /// <= `CHATTER_AHEAD_MAX`.
+    /// <= `UNPRODUCTIVE_FRAMES_BURST_MAX`.
     unproductive: u32,
     /// Bytes by which the peer may still open windows: twice the data sent to it, for the windows of stream and
     /// connection.
@@ -285,7 +285,7 @@ mod tests {
     use crate::http2::limits::RESETS_PER_SECOND;
 
     #[test]
-    fn tokens_come_back_with_good_work_and_time() {
+    fn served_streams_and_time_restore_tokens() {
         let mut guard = FloodGuard::new(500);
         let ahead = RESETS_AHEAD_MAX + 50;
         assert!((0..ahead).all(|_| guard.reset().is_ok()));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn small_data_is_no_good_work() {
+    fn small_data_restores_no_tokens() {
         let mut guard = FloodGuard::new(RESETS_PER_SECOND);
         while guard.chatter(Flood::WindowUpdate).is_ok() {}
         guard.data_received(DATA_GOOD_BYTES - 1);
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_paid_for_by_what_is_sent_into_them() {
+    fn sent_data_offsets_window_updates() {
         for (bytes, is_flood) in [(1, true), (7, false), (1000, false)] {
             let mut guard = FloodGuard::new(RESETS_PER_SECOND);
             let mut outcome = Ok(());
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_may_be_read_later_and_in_pieces() {
+    fn late_small_window_updates_are_allowed() {
         let mut guard = FloodGuard::new(RESETS_PER_SECOND);
         let pieces = 100 * UNPRODUCTIVE_FRAMES_BURST_MAX;
         for _ in 0..pieces {
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_count_until_they_are_sent() {
+    fn queued_control_replies_are_bounded() {
         let mut guard = FloodGuard::new(RESETS_PER_SECOND);
         assert_eq!(guard.answered(CONTROL_UNSENT_BYTES_MAX as usize), Ok(()));
         assert_eq!(guard.answered(1), Err(Flood::Unread));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_different() {
+    fn flood_names_are_unique() {
         let names: std::collections::BTreeSet<_> = Flood::ALL.iter().map(|it| it.name()).collect();
         assert_eq!(names.len(), Flood::ALL.len());
     }

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_may_be_negative_and_opens_again() {
+    fn negative_send_window_reopens() {
         let mut window = SendWindow::new(100);
         window.take(100);
         assert_eq!(window.change(-60), Ok(Change::Same));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_never_grows_beyond_31_bits() {
+    fn window_beyond_31_bits_overflows() {
         let mut window = SendWindow::new(NUMBER_MAX - 1);
         assert_eq!(window.change(1), Ok(Change::Same));
         assert_eq!(window.change(1), Err(Overflow));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_released_is_announced_by_halves() {
+    fn window_update_is_sent_after_half_window() {
         let mut window = ReceiveWindow::new(100);
         assert_eq!(window.take(100), Ok(()));
         assert_eq!(window.take(1), Err(Exceeded));

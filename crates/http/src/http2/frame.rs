@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_read_as_it_was_written() {
+    fn frame_header_round_trips() {
         let mut out = Vec::new();
         let written = head(0x0102_0304 & PAYLOAD_BYTES_MAX, Kind::Ping, Flags::ACK, 7);
         put_head(written, &mut out);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reserved_bit_is_ignored_and_kinds_are_their_numbers() {
+    fn reserved_bit_is_ignored() {
         let read = Head::read(&[0, 0, 0, 0, 0, 0x80, 0, 0, 1]);
         assert_eq!(read.map(|head| head.stream), Some(1));
         for number in 0..=255 {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_and_streams_are_checked_by_type() {
+    fn frame_length_and_stream_are_validated() {
         let none = Flags::default();
         let cases = [
             (

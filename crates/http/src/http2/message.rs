@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_follows_the_end_of_a_stream() {
+    fn end_stream_means_no_more_frames() {
         assert_eq!(MoreFrames::from(End::Stream), MoreFrames::Nothing);
         assert_eq!(MoreFrames::from(End::Open), MoreFrames::More);
     }

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_members_are_ignored() {
+    fn unknown_priority_parameters_are_ignored() {
         let whole = Delivery::Whole;
         let parts = Delivery::Incremental;
         for (value, urgency, delivery) in [

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_checked_by_setting() {
+    fn settings_values_are_validated() {
         let cases = [
             (ENABLE_PUSH, 2, Role::Server, Some(Code::PROTOCOL_ERROR)),
             (ENABLE_PUSH, 1, Role::Server, None),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_connect_is_not_taken_back() {
+    fn extended_connect_cannot_be_disabled() {
         let taken = |values: &[u32]| {
             let settings: Vec<_> = values
                 .iter()
@@ -314,14 +314,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_values_counts() {
+    fn last_value_of_repeated_setting_applies() {
         let settings = [(INITIAL_WINDOW_SIZE, 100), (INITIAL_WINDOW_SIZE, 1)];
         let window = taken(&settings, Role::Server).map(|peer| peer.stream_window);
         assert_eq!(window, Ok(1));
     }
 
     #[test]
-    fn what_is_sent_is_what_a_peer_reads() {
+    fn settings_round_trip() {
         let settings = LocalSettings {
             stream_window: u32::MAX,
             frame_bytes_max: 1,

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_written_as_the_specification_has_it() {
+    fn v1_header_matches_specification() {
         let ip = |source: &str, destination: &str| Origin::Ip {
             source: source.parse().expect("an address"),
             destination: destination.parse().expect("an address"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_line_fits_its_bound() {
+    fn longest_v1_header_fits_limit() {
         let far = "[ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]:65535"
             .parse()
             .expect("an address");

@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_that_of_the_standard() {
+    fn crc32c_matches_standard_vectors() {
         // Check value of CRC-32C in catalogues, and two of RFC 3720 B.4.
         let thirty_two = |byte| [byte; 32];
         assert_eq!(!crc32c(!0, b"123456789"), 0xe306_9283);
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn an_authority_too_long_for_its_length_is_not_written() {
+    fn overlong_authority_is_not_written() {
         let long = "a".repeat(usize::from(u16::MAX));
         let mut out = vec![0; 1 << 17];
         assert_eq!(write_v2(&Origin::Unknown, Some(&long), &mut out), None);

@@ -10,7 +10,7 @@ use crate::support::drive::{self, End, Event, Head, Sender};
 use crate::support::proxy_protocol::{self, Owned, Told};
 
 #[test]
-fn request_cases() {
+fn requests_match_cases() {
     for text in [
         include_str!("cases/requests.txt"),
         include_str!("cases/requests_framing.txt"),
@@ -23,7 +23,7 @@ fn request_cases() {
 }
 
 #[test]
-fn response_cases() {
+fn responses_match_cases() {
     for case in &cases(include_str!("cases/responses.txt")) {
         let limits = case.limits();
         let method = Method::of(case.outcome().get("for").unwrap_or("GET"));
@@ -32,28 +32,28 @@ fn response_cases() {
 }
 
 #[test]
-fn bodies_come_to_what_the_cases_say() {
+fn bodies_match_cases() {
     for case in &cases(include_str!("cases/bodies.txt")) {
         case.run(run_body);
     }
 }
 
 #[test]
-fn pipeline_cases() {
+fn pipelines_match_cases() {
     for case in &cases(include_str!("cases/pipelines.txt")) {
         case.run(run_pipeline);
     }
 }
 
 #[test]
-fn proxy_protocol_cases() {
+fn proxy_headers_match_cases() {
     for case in &cases(include_str!("cases/proxy_protocol.txt")) {
         case.run(run_proxy_protocol);
     }
 }
 
 #[test]
-fn there_are_many_cases_and_each_has_its_own_name() {
+fn case_names_are_unique() {
     let files = [
         include_str!("cases/requests.txt"),
         include_str!("cases/requests_framing.txt"),

@@ -75,7 +75,7 @@ const RESPONSES_HUFFMAN: [&str; 3] = [
 
 /// RFC 7541 C.2.
 #[test]
-fn single_fields_of_the_rfc_are_decoded() {
+fn rfc_field_examples_are_decoded() {
     for (block, wanted) in [
         (
             "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572",
@@ -94,7 +94,7 @@ fn single_fields_of_the_rfc_are_decoded() {
 
 /// RFC 7541 C.3 to C.6.
 #[test]
-fn messages_of_the_rfc_are_decoded() {
+fn rfc_message_examples_are_decoded() {
     let requests_plain = [
         "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
         "8286 84be 5808 6e6f 2d63 6163 6865",
@@ -125,7 +125,7 @@ fn messages_of_the_rfc_are_decoded() {
 
 /// RFC 7541 C.4 and C.6. If both forms of a string have the same length, as with `307`, ours is without Huffman code.
 #[test]
-fn messages_of_the_rfc_are_encoded_as_they_stand_there() {
+fn rfc_message_examples_are_encoded_identically() {
     let mut responses = RESPONSES_HUFFMAN;
     responses[1] = "4803 3330 37c1 c0bf";
     for (blocks, messages, table_bytes_max, prefix) in [
@@ -153,7 +153,7 @@ fn messages_of_the_rfc_are_encoded_as_they_stand_there() {
 }
 
 #[test]
-fn blocks_that_end_a_connection_are_known() {
+fn invalid_blocks_are_connection_errors() {
     for (block, wanted) in [
         ("80", Error::UnknownIndex),
         ("be", Error::UnknownIndex),
@@ -176,7 +176,7 @@ fn blocks_that_end_a_connection_are_known() {
 }
 
 #[test]
-fn a_table_is_as_large_as_both_ends_have_agreed() {
+fn table_size_follows_both_limits() {
     // With a maximum of 0, a peer that has not received it yet uses the initial size.
     let mut decoder = Decoder::new(0);
     let field = fields("a: b");
@@ -199,7 +199,7 @@ fn a_table_is_as_large_as_both_ends_have_agreed() {
 }
 
 #[test]
-fn changes_of_the_size_of_a_table_are_said_in_the_next_block() {
+fn table_size_updates_start_next_block() {
     let mut encoder = Encoder::new();
     let mut begun = |sizes: &[u32]| {
         let mut out = Vec::new();
@@ -219,7 +219,7 @@ fn changes_of_the_size_of_a_table_are_said_in_the_next_block() {
 }
 
 #[test]
-fn default_indexing() {
+fn default_indexing_depends_on_field() {
     let rows: [(&str, &str, Indexing); 6] = [
         ("authorization", "Basic YTpi", Indexing::Never),
         ("cookie", "id=short", Indexing::Never),
@@ -257,7 +257,7 @@ fn default_indexing() {
 }
 
 #[test]
-fn large_field_is_not_inserted() {
+fn large_field_is_not_added_to_dynamic_table() {
     let mut encoder = Encoder::new();
     let mut out = Vec::new();
     encoder.field(b"a", &[b'~'; 2047], Indexing::Incremental, &mut out);
@@ -268,7 +268,7 @@ fn large_field_is_not_inserted() {
 }
 
 #[test]
-fn malformed_fields_are_told_and_the_others_kept() {
+fn malformed_fields_are_reported_and_skipped() {
     for (name, value, wanted) in [
         ("X-a", "b", FieldError::UpperCase),
         (":Path", "/", FieldError::UpperCase),
@@ -326,7 +326,7 @@ fn malformed_fields_are_told_and_the_others_kept() {
 }
 
 #[test]
-fn cookies_are_joined_where_the_first_stands() {
+fn cookie_fields_are_joined_at_first() {
     let crumbs = fields("a: b\ncookie: c=1\nd: e\ncookie: f=2\ncookie: \ncookie: g=3\nh: i");
     let block = encoded(&mut Encoder::new(), &crumbs);
     let wanted = fields("a: b\ncookie: c=1; f=2; g=3\nd: e\nh: i");
@@ -378,7 +378,7 @@ fn copied_names_are_bounded() {
 }
 
 #[test]
-fn a_status_is_what_it_would_be_as_a_field() {
+fn status_encodes_as_pseudo_field() {
     let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
     for status in (100..=999).chain(100..=999) {
         let mut block = Vec::new();
@@ -415,7 +415,7 @@ fn blocks() -> impl Strategy<Value = Vec<(Option<u32>, Fields)>> {
 
 proptest! {
     #[test]
-    fn what_is_encoded_is_decoded(blocks in blocks()) {
+    fn encoded_fields_round_trip(blocks in blocks()) {
         let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
         let mut other = fluke_hpack::Decoder::new();
         other.set_max_allowed_table_size(4096);
@@ -429,7 +429,7 @@ proptest! {
     }
 
     #[test]
-    fn what_another_implementation_encodes_is_decoded(blocks in blocks()) {
+    fn fluke_hpack_encoding_is_decoded(blocks in blocks()) {
         let (mut encoder, mut decoder) = (fluke_hpack::Encoder::new(), Decoder::new(4096));
         for (_, fields) in blocks {
             let block = encoder.encode(fields.iter().map(|(name, value)| (&**name, &**value)));
@@ -439,12 +439,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_decoded_as_another_implementation_does(input in vec(any::<u8>(), 0..200)) {
+    fn arbitrary_blocks_decode_like_fluke_hpack(input in vec(any::<u8>(), 0..200)) {
         check::hpack(&input);
     }
 
     #[test]
-    fn changed_blocks_are_decoded_as_another_implementation_does(
+    fn corrupted_blocks_decode_like_fluke_hpack(
         blocks in blocks(), changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
     ) {
         let mut encoder = Encoder::new();
@@ -507,7 +507,7 @@ fn messages() -> Vec<Fields> {
 }
 
 #[test]
-fn python_reads_what_we_write_and_we_read_what_it_writes() {
+fn python_hpack_interoperates() {
     let Some(mut command) = python() else {
         return eprintln!(
             "skipped: python3 has no hpack here; run: scripts/packages python3-hpack"
@@ -550,7 +550,7 @@ fn python_reads_what_we_write_and_we_read_what_it_writes() {
 }
 
 #[test]
-fn white_space_around_values_is_left_out() {
+fn white_space_around_values_is_trimmed() {
     let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
     let mut section = FieldSection::default();
     // First as a literal, then from the table.

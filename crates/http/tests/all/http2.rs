@@ -49,17 +49,17 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_bytes_come_to_the_same_in_any_pieces(input in vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_independent_of_read_boundaries(input in vec(any::<u8>(), 0..300)) {
         check::http2(&input);
     }
 
     #[test]
-    fn any_frames_come_to_the_same_in_any_pieces(frames in vec(frame(), 0..40)) {
+    fn random_frames_are_independent_of_read_boundaries(frames in vec(frame(), 0..40)) {
         check::http2(&frames.concat());
     }
 
     #[test]
-    fn everything_arrives_between_two_of_our_ends(
+    fn client_and_server_exchange_all_bodies(
         contents in vec(0usize..2_000, 1..60),
         windows in (1u32..3_000, 1u32..3_000),
         streams in 1u32..20,

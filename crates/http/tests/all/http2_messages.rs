@@ -67,7 +67,7 @@ fn outcome_of(
 const GET: &str = ":method: GET\n:scheme: https\n:path: /a?b\n:authority: h\n";
 
 #[test]
-fn a_request_is_the_head_that_http1_would_have() {
+fn http2_request_equals_http1_head() {
     let rows = [
         (
             GET.to_owned(),
@@ -122,7 +122,7 @@ fn a_request_is_the_head_that_http1_would_have() {
 }
 
 #[test]
-fn what_is_no_request_ends_its_stream() {
+fn malformed_requests_are_rejected() {
     for (lines, wanted) in [
         (":scheme: http\n:path: /\n:authority: h\n", "no :method"),
         (":method: GET\n:path: /\n:authority: h\n", "no :scheme"),
@@ -225,7 +225,7 @@ fn what_is_no_request_ends_its_stream() {
 }
 
 #[test]
-fn what_is_not_taken_gets_a_response() {
+fn unsupported_requests_get_error_status() {
     let of = |method: &str, path: &str, authority: &str| {
         format!(":method: {method}\n:scheme: http\n:path: {path}\n:authority: {authority}\n")
     };
@@ -330,7 +330,7 @@ fn what_is_not_taken_gets_a_response() {
 }
 
 #[test]
-fn as_many_fields_as_are_allowed_are_held() {
+fn field_limit_is_reachable() {
     for count in [0, 1, 15, 16, 17, 32, 33, 95, 96, 99, 100] {
         let section = section(&format!("{GET}{}", "a: b\n".repeat(count)));
         let mut slots = HeaderSlots::new();
@@ -352,7 +352,7 @@ fn as_many_fields_as_are_allowed_are_held() {
 }
 
 #[test]
-fn a_response_is_the_head_that_http1_would_have() {
+fn http2_response_equals_http1_head() {
     use MoreFrames::{More, Nothing};
     let malformed = |reason| Err(Rejection::Malformed(reason));
     let refused = |reason| Err(Rejection::Refused(Refusal::new(502, reason)));
@@ -513,7 +513,7 @@ fn a_response_is_the_head_that_http1_would_have() {
 }
 
 #[test]
-fn equal_lengths_of_a_response_are_one() {
+fn equal_content_lengths_are_merged() {
     for lines in [
         ":status: 200\ncontent-length: 5\na: b\ncontent-length: 5\n",
         ":status: 200\ncontent-length: 5 , 5\na: b\n",
@@ -531,7 +531,7 @@ fn equal_lengths_of_a_response_are_one() {
 }
 
 #[test]
-fn trailers_are_fields_that_change_nothing() {
+fn forbidden_trailers_are_refused_or_dropped() {
     let names = |lines: &str| {
         let section = section(lines);
         let requests = request_trailers(&section, &Limits::DEFAULT);
@@ -592,7 +592,7 @@ fn header<'a>((name, value): &'a (&str, &str)) -> Header<'a> {
 }
 
 #[test]
-fn names_of_any_case_and_length_are_written_in_lower_case() {
+fn field_names_are_written_in_lower_case() {
     let long = "X-".repeat(50);
     let mut encoder = Encoder::new();
     let mut block = Vec::new();
@@ -611,7 +611,7 @@ fn names_of_any_case_and_length_are_written_in_lower_case() {
 proptest! {
     /// Every accepted head can be written as HTTP/1 lines.
     #[test]
-    fn accepted_request_fits_http1(
+    fn accepted_http2_request_is_valid_http1(
         method in "([A-Z]{1,4}|[ -~]{0,4})", path in "(/[a-z?/]{0,9}|[*/]?[ -~\u{e9}]{0,12})", authority in "([a-z]{1,5}(:[0-9]{1,5})?|[ -~]{0,8})", name in "([a-z]{1,4}|[!-~]{1,4})", value in "[ -~]{0,4}",
     ) {
         let lines = format!(":method: {method}\n:scheme: http\n:path: {path}\n:authority: {authority}\n{name}: {value}\n");

@@ -98,7 +98,7 @@ async fn write(mut to: h2::SendStream<Bytes>, content: Vec<u8>) {
 }
 
 #[test]
-fn our_server_serves_their_client() {
+fn server_interoperates_with_h2_client() {
     run(async {
         let (theirs, mut ours) = duplex(PIPE);
         let local = LocalSettings {
@@ -156,7 +156,7 @@ fn our_server_serves_their_client() {
 }
 
 #[test]
-fn our_client_is_served_by_their_server() {
+fn client_interoperates_with_h2_server() {
     run(async {
         let (theirs, mut ours) = duplex(PIPE);
         tokio::task::spawn_local(async move {
@@ -207,7 +207,7 @@ fn our_client_is_served_by_their_server() {
 }
 
 #[test]
-fn their_client_hears_that_we_go_away() {
+fn h2_client_receives_goaway() {
     run(async {
         let (theirs, mut ours) = duplex(PIPE);
         let server = tokio::task::spawn_local(async move {

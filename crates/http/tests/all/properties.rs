@@ -15,7 +15,7 @@ use crate::support::proxy_protocol;
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_as_the_reference_reads_them(input in vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_parse_like_reference(input in vec(any::<u8>(), 0..200)) {
         check::request(&input);
         check::response(&input);
         check::chunked(&input);
@@ -26,7 +26,7 @@ proptest! {
     }
 
     #[test]
-    fn scraps_of_http_are_read_as_the_reference_reads_them(scraps in vec(message_fragment(), 0..24)) {
+    fn http_fragments_parse_like_reference(scraps in vec(message_fragment(), 0..24)) {
         let input = scraps.concat();
         check::request(input.as_bytes());
         check::response(input.as_bytes());
@@ -35,7 +35,7 @@ proptest! {
     }
 
     #[test]
-    fn a_head_made_by_the_rules_is_read_back(
+    fn request_head_round_trips(
         method in "[A-Z]{1,8}", path in "/[a-z0-9/%._-]{0,40}", query in proptest::option::of("[a-z0-9=&?/]{0,20}"),
         host in "[a-z0-9.-]{1,20}(:[0-9]{1,4})?", fields in vec(field(), 0..20), length in proptest::option::of(0u64..1 << 40),
     ) {
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn chunks_written_are_read_back(chunks in vec(vec(any::<u8>(), 1..80), 0..8), behind in vec(any::<u8>(), 0..8)) {
+    fn chunks_round_trip(chunks in vec(vec(any::<u8>(), 1..80), 0..8), behind in vec(any::<u8>(), 0..8)) {
         let mut input = Vec::new();
         for chunk in &chunks {
             let mut line = [0; write::CHUNK_HEAD_BYTES_MAX];
@@ -81,12 +81,12 @@ proptest! {
     }
 
     #[test]
-    fn a_line_of_proxy_words_is_read_as_ppp_reads_it(words in vec(proxy_word(), 0..8), end in "\r?\n?") {
+    fn proxy_v1_parses_like_ppp(words in vec(proxy_word(), 0..8), end in "\r?\n?") {
         check::proxy_protocol(format!("PROXY {}{end}", words.join(" ")).as_bytes());
     }
 
     #[test]
-    fn a_binary_proxy_header_is_read_as_ppp_reads_it(
+    fn proxy_v2_parses_like_ppp(
         (fixed, addresses) in proxy_layout(), vectors in vec((0u8..6, vec(any::<u8>(), 0..6)), 0..4), tail in vec(any::<u8>(), 0..2),
     ) {
         let vectors = vectors.iter().flat_map(|(kind, value)| [&[*kind, 0, value.len() as u8], &value[..]].concat());
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn a_proxy_line_written_is_read_back(source: SocketAddr, destination: SocketAddr, behind in vec(any::<u8>(), 0..8)) {
+    fn proxy_v1_round_trips(source: SocketAddr, destination: SocketAddr, behind in vec(any::<u8>(), 0..8)) {
         let mut out = [0; PROXY_V1_BYTES_MAX];
         let bytes = write_v1(&Origin::Ip { source, destination }, &mut out).expect("it is the longest");
         let told = proxy_protocol::check(&[&out[..bytes], &behind].concat());
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn a_binary_proxy_header_written_is_read_back(
+    fn proxy_v2_round_trips(
         source: SocketAddr, destination: SocketAddr, authority in proptest::option::of("[a-zé.]{1,60}"), behind in vec(any::<u8>(), 0..8),
     ) {
         let mut out = [0; PROXY_V2_BYTES_MAX];
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn origins_without_addresses_are_read_back(source in "(/[a-z]{1,107})?", destination in "(/[a-z]{1,107})?", authority in proptest::option::of("[a-z.]{1,60}")) {
+    fn proxy_v2_origins_without_ip_round_trip(source in "(/[a-z]{1,107})?", destination in "(/[a-z]{1,107})?", authority in proptest::option::of("[a-z.]{1,60}")) {
         let unix = Origin::Unix { source: source.as_bytes(), destination: destination.as_bytes() };
         for origin in [Origin::Local, Origin::Unknown, unix] {
             let mut out = [0; PROXY_V2_BYTES_MAX];
@@ -131,13 +131,13 @@ proptest! {
     }
 
     #[test]
-    fn scraps_of_fields_mean_what_slower_readers_say(scraps in vec(field_scrap(), 0..16)) {
+    fn field_fragments_parse_like_reference(scraps in vec(field_scrap(), 0..16)) {
         check::forwarded(scraps.concat().as_bytes());
         check::fields(scraps.concat().as_bytes());
     }
 
     #[test]
-    fn client_is_last_untrusted_address(
+    fn client_is_nearest_untrusted_address(
         chain in vec((any::<IpAddr>(), any::<bool>(), 0u8..4), 0..8), cut in vec(any::<bool>(), 8), peer_trusted: bool,
     ) {
         let peer: IpAddr = "127.0.0.1".parse().expect("an address");
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_of_any_size_come_to_the_same_events(scraps in vec(message(), 0..6), sizes in vec(1usize..60, 1..40)) {
+    fn pipeline_events_are_independent_of_read_boundaries(scraps in vec(message(), 0..6), sizes in vec(1usize..60, 1..40)) {
         let input = scraps.concat();
         let mut pieces = Vec::new();
         let mut rest = input.as_bytes();

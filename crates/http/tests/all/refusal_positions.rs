@@ -27,7 +27,7 @@ fn of_body(mut reader: BodyReader, body: &str) -> Refusal {
 }
 
 #[test]
-fn a_refused_response_is_told_by_its_line() {
+fn refused_response_reports_line() {
     let ok = "HTTP/1.1 200 OK\r\n";
     for (fields, wanted) in [
         (
@@ -90,7 +90,7 @@ fn a_refused_response_is_told_by_its_line() {
 }
 
 #[test]
-fn a_refused_request_is_told_by_its_line() {
+fn refused_request_reports_line() {
     for (head, wanted) in [
         (
             "\u{16}\u{3}\u{1}\u{1}\0\u{1}\0\0\u{7f}\u{3}\u{3}",
@@ -118,7 +118,7 @@ fn a_refused_request_is_told_by_its_line() {
 }
 
 #[test]
-fn a_refused_body_is_told_by_its_chunk_or_its_trailer() {
+fn refused_body_reports_chunk_or_trailer() {
     let client = || BodyReader::new(Framing::Chunked);
     let server = || BodyReader::of_response(Framing::Chunked);
     for (reader, body, place, reason) in [

@@ -58,7 +58,7 @@ mod tests {
     use onrush_packet::header::Kind;
 
     #[test]
-    fn the_flow_that_began_first_is_forgotten() {
+    fn oldest_flow_is_evicted() {
         let mut flows = Flows::default();
         let header = |run| Header {
             kind: Kind::Data,

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_a_size_to_one_peer_are_one_message() {
+    fn equal_sized_datagrams_to_one_peer_are_segmented() {
         for (datagrams, expected) in [
             (&[(1, 100); 64][..], 1),
             (&[(1, 100); 65], 2),

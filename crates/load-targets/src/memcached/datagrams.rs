@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_answered_with_its_id() {
+    fn response_has_request_id() {
         let all = answers(&[b"set a 0 0 1\r\nx\r\n", b"get a b\r\n"]);
         assert_eq!(all[0], [(Frame::only(0), b"STORED\r\n".to_vec())]);
         let values = b"VALUE a 0 1\r\nx\r\nEND\r\n".to_vec();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_answer_is_several_datagrams_of_one_message() {
+    fn large_response_is_split_into_datagrams() {
         let value = [&b"set a 0 0 3000\r\n"[..], &[b'v'; 3000], b"\r\n"].concat();
         let all = answers(&[&value, b"get a a\r\n"]);
         let sequences: Vec<u16> = all[1].iter().map(|(frame, _)| frame.sequence).collect();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_too_long_is_an_error() {
+    fn oversized_response_is_an_error() {
         let value = [
             &b"set a 0 0 1000000\r\n"[..],
             &vec![b'v'; 1_000_000],

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_relative_for_thirty_days_and_dates_beyond() {
+    fn exptime_over_thirty_days_is_absolute() {
         let now = Moment {
             seconds: Seconds(100),
             unix: 1_800_000_000,

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_parted_by_blanks_and_bounded() {
+    fn words_are_split_at_spaces_and_limited() {
         assert_eq!(Words::of(b"").all().len(), 0);
         assert_eq!(Words::of(b"  get  a\tb ").all(), [&b"get"[..], b"a\tb"]);
         let many = "w ".repeat(WORDS_MAX + 10);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_ends_with_a_line_feed_and_perhaps_a_return_before_it() {
+    fn line_ends_with_lf_or_crlf() {
         assert_eq!(first(b"mn\r\nmn"), Some((&b"mn"[..], 4)));
         assert_eq!(first(b"mn\nmn"), Some((&b"mn"[..], 3)));
         assert_eq!(first(b"mn\r"), None);

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_that_strtol_takes() {
+    fn number_syntax_matches_strtol() {
         for (text, number) in [
             ("0", Some(0)),
             ("+5", Some(5)),

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_stand_where_they_were_put() {
+    fn long_values_keep_their_position() {
         let mut answers = ResponseBuffer::default();
         let long: Rc<[u8]> = vec![b'v'; COPY_MAX + 1].into();
         answers.text(b"a");

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn item_costs_are_tracked_and_too_large_ones_refused() {
+    fn item_memory_is_accounted_and_limited() {
         let mut store = filled(10);
         assert!(store.set(b"0000", item(300, Expiry::Never), NOW));
         assert!(store.bytes() <= store.memory() && store.len() < 10);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_takes_effect_when_it_is_time() {
+    fn delayed_flush_takes_effect_on_time() {
         let mut store = filled(3);
         store.flush(Seconds(20));
         assert!(store.find(b"0001", Seconds(19)).is_some());

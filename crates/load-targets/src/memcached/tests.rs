@@ -69,7 +69,7 @@ fn check(plan: Memcached, conversation: &[(&str, &str)]) {
 }
 
 #[test]
-fn classic_commands_store_and_find() {
+fn text_protocol_commands_store_and_find() {
     check(
         Memcached::default(),
         &[
@@ -117,7 +117,7 @@ fn classic_commands_store_and_find() {
 }
 
 #[test]
-fn meta_commands_answer_what_is_asked_for() {
+fn meta_commands_return_requested_flags() {
     check(
         Memcached::default(),
         &[
@@ -167,7 +167,7 @@ fn meta_commands_answer_what_is_asked_for() {
 }
 
 #[test]
-fn invalid_commands_are_answered() {
+fn invalid_commands_get_error_responses() {
     let long = "k".repeat(251);
     let words = "a ".repeat(30);
     for (said, answered) in [
@@ -251,7 +251,7 @@ fn invalid_commands_are_answered() {
 }
 
 #[test]
-fn a_value_that_is_too_large_is_passed_over_and_the_old_one_is_gone() {
+fn oversized_value_is_discarded_and_removes_old() {
     let mut talk = TestClient::with(Memcached::Stored {
         memory: 64 * 1024,
         item_bytes_max: 100,
@@ -270,7 +270,7 @@ fn a_value_that_is_too_large_is_passed_over_and_the_old_one_is_gone() {
 }
 
 #[test]
-fn keys_beyond_a_line_are_answered_one_by_one() {
+fn long_get_line_is_processed_incrementally() {
     let mut talk = TestClient::begun();
     assert_eq!(talk.say(b"set key 0 0 1\r\nx\r\n"), "STORED\r\n");
     let keys = " key".repeat(10_000);
@@ -297,7 +297,7 @@ fn keys_beyond_a_line_are_answered_one_by_one() {
 }
 
 #[test]
-fn a_synthetic_cache_has_every_key_and_keeps_nothing() {
+fn synthetic_cache_has_every_key_and_stores_nothing() {
     check(
         Memcached::Synthetic { value_bytes: 3 },
         &[
@@ -316,7 +316,7 @@ fn a_synthetic_cache_has_every_key_and_keeps_nothing() {
 }
 
 #[test]
-fn items_expire_by_the_servers_own_clock() {
+fn items_expire_by_server_clock() {
     let mut talk = TestClient::begun();
     assert_eq!(
         talk.say(b"set a 0 10 1\r\nx\r\nset b 0 1700000005 1\r\nx\r\n"),
@@ -332,7 +332,7 @@ fn items_expire_by_the_servers_own_clock() {
 }
 
 #[test]
-fn statistics_count_what_was_asked() {
+fn stats_count_commands() {
     let mut talk = TestClient::begun();
     talk.say(b"set a 0 0 1\r\nx\r\nget a none\r\nmg a v\r\ndelete a\r\n");
     let stats = talk.say(b"stats\r\n");
@@ -396,7 +396,7 @@ fn some_bytes() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn responses_are_independent_of_pieces(cut: u8, bytes in some_bytes()) {
+    fn responses_are_independent_of_read_boundaries(cut: u8, bytes in some_bytes()) {
         check_any_input(&[&[cut], &bytes[..]].concat());
     }
 }

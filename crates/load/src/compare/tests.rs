@@ -209,7 +209,7 @@ const STEADY: [f64; 12] = [
 ];
 
 #[test]
-fn run_equals_itself() {
+fn run_compared_with_itself_is_same() {
     let run = run("a", 10_000, 1e6, &STEADY);
     let comparison = compare(&run, &run).unwrap();
     assert!(comparison.is_same());
@@ -256,7 +256,7 @@ fn large_change_is_found_in_every_percentile() {
 }
 
 #[test]
-fn small_change_is_found_except_in_tail() {
+fn small_change_is_found_only_at_median() {
     let (a, b) = (run("a", 20_000, 1e6, &[]), run("b", 20_000, 1.06e6, &[]));
     let comparison = compare(&a, &b).unwrap();
     let findings = findings(&comparison.response_us);
@@ -283,7 +283,7 @@ fn rates_use_whole_seconds() {
 }
 
 #[test]
-fn doubtful_comparison_has_cautions() {
+fn doubtful_comparison_has_warnings() {
     let a = run("a", 1000, 1e6, &[]);
     let mut b = run("b", 1000, 1e6, &[]);
     b.report.errors = 3;

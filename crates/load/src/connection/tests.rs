@@ -231,7 +231,7 @@ async fn skip_body(stream: &Stream, input: &mut Input, head: &str) -> Option<()>
 }
 
 #[test]
-fn a_count_is_met_exactly_over_any_number_of_connections() {
+fn request_count_is_exact_across_connections() {
     for (count, connections) in [(1, 1), (100, 7), (3, 10)] {
         play(
             |options| {
@@ -250,7 +250,7 @@ fn a_count_is_met_exactly_over_any_number_of_connections() {
 }
 
 #[test]
-fn responses_to_pipelined_requests_come_one_by_one_and_are_counted_exactly() {
+fn pipelined_responses_are_counted_exactly() {
     play(
         |options| {
             options.stop.count = Some(100);
@@ -271,7 +271,7 @@ fn responses_to_pipelined_requests_come_one_by_one_and_are_counted_exactly() {
 }
 
 #[test]
-fn every_way_to_end_a_response_is_understood() {
+fn all_response_framings_are_read() {
     let large = [
         b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n".as_slice(),
         &[b'x'; 100_000],
@@ -318,7 +318,7 @@ fn every_way_to_end_a_response_is_understood() {
 }
 
 #[test]
-fn a_connection_that_ends_with_its_response_is_made_anew() {
+fn closed_connection_is_reopened() {
     let closes: [&[u8]; 4] = [
         b"HTTP/1.1 200 OK\r\n\r\nas long as it lasts",
         b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\na",
@@ -341,7 +341,7 @@ fn a_connection_that_ends_with_its_response_is_made_anew() {
 }
 
 #[test]
-fn the_last_request_of_a_connection_says_so() {
+fn last_request_sends_connection_close() {
     for pipeline in [1, 2] {
         play(
             |options| {
@@ -363,7 +363,7 @@ fn the_last_request_of_a_connection_says_so() {
 }
 
 #[test]
-fn a_request_with_connection_close_ends_its_connection() {
+fn connection_close_request_ends_connection() {
     play(
         |options| {
             options.stop.count = Some(6);
@@ -384,7 +384,7 @@ fn a_request_with_connection_close_ends_its_connection() {
 }
 
 #[test]
-fn a_kept_alive_connection_that_the_server_closes_costs_no_request() {
+fn idle_close_by_server_fails_no_request() {
     play(
         |options| {
             options.stop.count = Some(20);
@@ -404,7 +404,7 @@ fn a_kept_alive_connection_that_the_server_closes_costs_no_request() {
 }
 
 #[test]
-fn read_requests_are_not_resent() {
+fn requests_read_by_server_are_not_resent() {
     for method in ["GET", "POST"] {
         play(
             |options| {
@@ -427,7 +427,7 @@ fn read_requests_are_not_resent() {
 }
 
 #[test]
-fn requests_after_connection_close_are_resent() {
+fn pipelined_requests_after_connection_close_are_resent() {
     play(
         |options| {
             options.stop.count = Some(20);
@@ -448,7 +448,7 @@ fn requests_after_connection_close_are_resent() {
 }
 
 #[test]
-fn a_connection_is_small() {
+fn connection_future_size_is_bounded() {
     let core = Core::simulated(Simulation::with_seed(0));
     let plan = Arc::new(Plan::new(options("http://a/")).unwrap());
     let core_run = CoreRun::new(&core, &plan, Address::Unix("/nowhere".into()));

@@ -130,7 +130,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn checks_test_their_part() {
+    fn checks_match_status_header_or_body() {
         let body = br#"{"count": 3, "list": ["a"], "name": "shop", "none": null}"#;
         let response = Response::of(201, &[("Content-Type", "application/json")], body);
         let statuses = |texts: &[&str]| {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_from_fields_cookies_json_and_text() {
+    fn values_are_extracted_from_each_source() {
         let json = |pointer: &str| Source::Json(pointer.to_owned());
         let regex = |text: &str| Source::Regex(Regex::new(text).unwrap());
         for (source, expected) in [
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_head_values_are_refused() {
+    fn values_invalid_in_head_are_refused() {
         let lines = Response::of(200, &[], b"a\r\nb");
         let take = Extraction {
             value: 0,

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn non_strings_are_kept_verbatim() {
+    fn json_non_strings_are_kept_verbatim() {
         for written in [
             "12345678901234567890123",
             "3.14159265358979323846",
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_follow_rfc_6901() {
+    fn json_pointers_follow_rfc_6901() {
         let body =
             r#"{"a/b": 1, "m~n": [10, [20]], "": 3, "x": "\u00e9\"", "d": 1, "d": 2, "n": null}"#;
         for (pointer, expected) in [
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_and_bom_bodies_are_parsed() {
+    fn deep_json_and_byte_order_mark_are_parsed() {
         let deep = format!(r#"{{"v":1,"d":{}{}}}"#, "[".repeat(2000), "]".repeat(2000));
         assert_eq!(at(&deep, "/v").as_deref(), Some("1"));
         assert_eq!(at("\u{feff}{\"v\":1}", "/v").as_deref(), Some("1"));

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_merge_has_same_rates() {
+    fn nested_merge_yields_same_rates() {
         let [a, b, c] = [
             part("a", 1000.0, 2.0, 10.0),
             part("b", 1001.0, 1.0, 11.0),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn old_parts_count_whole_duration() {
+    fn parts_without_measured_time_use_duration() {
         let mut parts = [part("a", 1000.0, 0.0, 10.0), part("b", 1000.0, 0.0, 10.0)];
         parts[1].report.measured_s = 0.0;
         assert_eq!(rates(&parts), [10.0, 200.0, 1000.0]);

@@ -100,7 +100,7 @@ fn copied_result_is_rejected() {
 }
 
 #[test]
-fn halves_merge_to_whole() {
+fn merged_halves_equal_whole() {
     let whole = part("whole", 1000.0, 1..=1000);
     let halves = [
         part("low", 1000.0, 1..=500),
@@ -166,7 +166,7 @@ fn seconds_are_aligned_by_clock() {
 }
 
 #[test]
-fn worst_verdict_names_generator() {
+fn merged_verdict_identifies_generator() {
     let mut parts = [part("a", 1000.0, 1..=300), part("b", 1000.1, 1..=300)];
     parts[1].report.verdict = Verdict::from(vec![Reason {
         state: State::Invalid,

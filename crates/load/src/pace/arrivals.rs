@@ -229,7 +229,7 @@ mod tests {
     };
 
     #[test]
-    fn pipelined_requests_share_a_start_and_keep_the_rate() {
+    fn pipelined_requests_share_start_time() {
         let starts = arrivals(&spaced(1000, Spacing::Even), ALONE, 5, 4);
         assert_eq!(starts, [0, 5_000_000, 10_000_000, 15_000_000]);
     }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn jittered_arrivals_stay_within_their_time() {
+    fn jittered_arrivals_keep_their_interval() {
         let starts = arrivals(&spaced(1000, Spacing::Jittered), ALONE, 1, 1000);
         for (number, start) in (0..).zip(&starts) {
             assert!((number * 1_000_000..=(number + 1) * 1_000_000).contains(start));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_gaps_have_their_mean_and_their_spread() {
+    fn exponential_gaps_have_expected_mean_and_deviation() {
         for cores in [1, 4] {
             let plan = spaced(1_000_000, Spacing::Exponential);
             let mut all: Vec<u64> = (0..cores)
@@ -283,7 +283,7 @@ mod tests {
     proptest! {
         /// The numbers of threads and generators change who makes a request, not when.
         #[test]
-        fn shares_together_make_exactly_the_whole(
+        fn shares_add_up_to_whole(
             cores in 1u64..9,
             shards in 1u64..5,
             turn in 1u64..4,

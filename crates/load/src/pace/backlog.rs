@@ -162,7 +162,7 @@ mod tests {
     };
 
     #[test]
-    fn bulk_take_equals_single_takes() {
+    fn bulk_dequeue_equals_single_dequeues() {
         let after = |seconds| Stop {
             after: Some(Duration::from_secs(seconds)),
             count: None,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn bulk_take_of_exponential_gaps_uses_mean() {
+    fn bulk_dequeue_of_exponential_arrivals_uses_mean_gap() {
         let mut taken = backlog(
             &spaced(1_000_000, Spacing::Exponential),
             ALONE,
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn bulk_take_is_logarithmic() {
+    fn bulk_take_has_few_steps() {
         let plan = spaced(1_000_000_000, Spacing::Even);
         let mut taken = backlog(&plan, ALONE, 1, Stop::default());
         let (mut requests, mut steps) = (0, 0);

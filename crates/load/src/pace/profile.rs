@@ -242,7 +242,7 @@ mod tests {
     const SECOND_: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_steady_rate_does_not_drift() {
+    fn steady_rate_does_not_drift() {
         let profile = Profile::steady(rate(3));
         assert_eq!(profile.time_of(0), 0);
         assert_eq!(profile.time_of(3_000_000), 1_000_000 * SECOND);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_per_minute_is_even_over_its_minute() {
+    fn rate_per_minute_is_evenly_spaced() {
         let profile = Profile::steady(rate(90)).per(SECOND_ * 60);
         assert_eq!(profile.count_before(SECOND_ * 60), 90);
         assert_eq!(
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ramp_makes_half_of_what_its_end_would() {
+    fn ramp_sends_half_of_full_rate() {
         let profile = Profile::ramp(rate(1000), SECOND_ * 10);
         assert_eq!(profile.count_before(SECOND_ * 10), 5000);
         // Half of the time yields a quarter of the ramp's requests.
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn stairs_sum_their_steps() {
+    fn step_profile_adds_step_rates() {
         let up = Stairs {
             from: rate(100),
             to: rate(350),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_soft_start_has_ten_stairs_of_a_quarter_slope() {
+    fn soft_start_has_ten_steps_with_ramps() {
         let profile = Profile::soft_start(rate(1000), SECOND_ * 10);
         // Each step adds 100 per second on a ramp of 0.25 s, which yields half as much as the full rate.
         let until = |stairs: u64| (1..=stairs).map(|stair| stair * 100).sum::<u64>();
@@ -324,7 +324,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn requests_are_due_in_order_and_no_sooner_than_the_area_says(
+        fn requests_are_due_in_order_and_not_early(
             profile in profile(),
             number in 0u64..100_000_000,
         ) {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_granted_to_the_last_request_and_no_further() {
+    fn request_budget_ends_at_count() {
         let stop = Stop {
             after: None,
             count: Some(10),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_granted_from_the_end_on() {
+    fn request_budget_is_empty_after_end_time() {
         let stop = Stop {
             after: Some(Duration::from_secs(2)),
             count: None,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn whichever_comes_first_ends_the_run() {
+    fn run_ends_at_count_or_time() {
         let stop = Stop {
             after: Some(Duration::from_secs(2)),
             count: Some(1),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_only_refuses_is_unreachable_after_a_second() {
+    fn refusing_target_is_unreachable_after_one_second() {
         let mut patience = StallDetector::default();
         let refused = progress(0, 50, 0);
         assert_eq!(
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_does_not_accept_yet_is_waited_for() {
+    fn silent_target_is_not_given_up() {
         let mut patience = StallDetector::default();
         for second in 1..60 {
             let prospect = patience.judge(progress(0, 0, 0), Duration::from_secs(second));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_went_away_is_given_up_after_a_while() {
+    fn vanished_target_is_given_up() {
         let mut patience = StallDetector::default();
         assert_eq!(
             patience.judge(progress(5, 0, 100), Duration::from_secs(1)),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_response_is_no_reason_to_give_up() {
+    fn slow_response_is_not_a_lost_target() {
         let mut patience = StallDetector::default();
         for second in 1..60 {
             let prospect = patience.judge(progress(1, 0, 0), Duration::from_secs(second));

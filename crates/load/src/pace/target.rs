@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_names_a_place_a_host_and_a_path() {
+    fn url_is_split_into_address_host_and_path() {
         for (url, expected) in [
             ("http://a.example", "a.example 80 a.example /"),
             ("a.example", "a.example 80 a.example /"),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_a_host_with_a_port_or_a_socket() {
+    fn target_address_is_host_port_or_unix_socket() {
         for (text, expected) in [
             ("a.example:80", Ok("a.example:80")),
             ("[::1]:81", Ok("[::1]:81")),

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_read_as_rfc_3339_and_as_seconds() {
+    fn rfc_3339_and_unix_times_are_parsed() {
         for (text, utc) in [
             ("2026-11-22T12:00:00Z", "2026-11-22T12:00:00.000000Z"),
             ("2026-11-22t12:00:00.25z", "2026-11-22T12:00:00.250000Z"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn unix_time_converts_to_calendar_date() {
         for (unix_s, date) in [
             (0.0, "1970-01-01 00:00:00"),
             (951_782_399.0, "2000-02-28 23:59:59"),
@@ -249,7 +249,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_moment_or_refused(text in "[0-9TZz:.+ -]{0,30}|\\PC{0,20}") {
+        fn arbitrary_times_do_not_panic(text in "[0-9TZz:.+ -]{0,30}|\\PC{0,20}") {
             let _ = WallTime::parse(&text);
         }
     }

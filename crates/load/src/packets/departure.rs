@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_has_as_many_as_fit_and_a_millisecond_has() {
+    fn segments_are_limited_by_size_and_rate() {
         let of = |bytes, rate| SendMode::Offload.segments(bytes, rate);
         assert_eq!(of(64, None), 64);
         assert_eq!(of(1400, None), 46);

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn echo_times_are_returned_once() {
+    fn echo_completes_datagram_once() {
         let mut flight = OutstandingDatagrams::new(4);
         flight.start(10, 11);
         flight.start(20, 22);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn reused_slot_forgets_datagram() {
+    fn reused_slot_discards_old_datagram() {
         let mut flight = OutstandingDatagrams::new(2);
         (0..5).for_each(|at| flight.start(at, at));
         assert_eq!(flight.waiting(), 2);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_on_the_wire_may_wrap() {
+    fn sequence_numbers_wrap() {
         let mut flight = OutstandingDatagrams::new(2);
         flight.next = u64::from(u32::MAX);
         flight.oldest = flight.next;

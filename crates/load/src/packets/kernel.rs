@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_are_read_as_the_kernel_writes_them() {
+    fn snmp_counters_are_parsed() {
         let snmp = "Ip: Forwarding\nIp: 1\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors\nUdp: 10 2 3 40 5 6\nUdpLite: InDatagrams\nUdpLite: 9\n";
         let mut four = KernelCounters::default();
         four.add_udp(snmp);

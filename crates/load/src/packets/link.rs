@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_is_up_and_no_ethernet() {
+    fn loopback_has_no_mac_and_no_neighbour() {
         let link = Link::named("lo").unwrap();
         assert_eq!((link.index, link.mac), (1, None));
         assert!(link.mtu >= 1500);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_may_have_been_a_message_of_several() {
+    fn segmented_packet_losses_count_all_datagrams() {
         let facts = Facts {
             per_packet: 20,
             target_dropped: 2,

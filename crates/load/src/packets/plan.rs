@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn outstanding_datagrams_are_limited() {
+    fn outstanding_datagrams_per_flow_are_limited() {
         let pace = Pace::rate(std::num::NonZeroU64::new(1000).unwrap());
         let of = |flows| {
             let pace = pace.clone();
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_no_more_than_was_asked_for() {
+    fn segments_do_not_exceed_requested_count() {
         let mut few = Options {
             departure: SendMode::Offload,
             ..options()

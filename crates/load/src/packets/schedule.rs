@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn at_a_rate_what_is_due_leaves_and_the_rest_is_skipped() {
+    fn due_datagrams_are_sent_and_late_ones_skipped() {
         let stop = Stop {
             after: Some(Duration::from_millis(100)),
             count: None,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_leaves_as_a_whole() {
+    fn datagrams_are_sent_in_whole_batches() {
         let stop = Stop {
             after: Some(Duration::from_millis(100)),
             count: None,

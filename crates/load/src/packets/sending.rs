@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_used_again_when_the_batch_is_empty() {
+    fn send_buffers_are_reused_after_batch() {
         let sizes = Sizes::parse("20,30").unwrap();
         let mut sending = SendBuffers::new(2, 1, &sizes, Random::new(0));
         for first in [0, 2] {

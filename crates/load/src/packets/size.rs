@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_and_taken_in_turn() {
+    fn sizes_are_parsed_and_used_in_turn() {
         let random = Random::new(1);
         let of = |text: &str, count: u64| -> Vec<u16> {
             let sizes = Sizes::parse(text).unwrap();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_internet_mix_has_seven_four_and_one() {
+    fn imix_has_ratio_7_4_1() {
         let sizes = imix();
         let count = |size: u16| sizes.iter().filter(|one| **one == size).count();
         assert_eq!((count(18), count(548), count(1472)), (7, 4, 1));
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn one_size_is_known_as_such() {
+    fn constant_and_largest_size_are_detected() {
         assert_eq!(Sizes::parse("64,64").unwrap().constant(), Some(64));
         assert_eq!(Sizes::parse("64-65").unwrap().constant(), None);
         assert_eq!(Sizes::parse("64-1400").unwrap().largest(), 1400);

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_has_no_sources() {
+    fn source_addresses_are_refused_for_unix_socket() {
         let target = Target::parse("unix:/run/a.sock").unwrap();
         let mut reach = ConnectOptions {
             sources: Sources::parse("127.0.0.2").unwrap(),

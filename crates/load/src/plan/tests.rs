@@ -32,7 +32,7 @@ fn refused(expected: &str, change: impl FnOnce(&mut Options)) {
 }
 
 #[test]
-fn a_request_has_its_line_a_host_and_what_the_user_adds() {
+fn request_has_default_and_user_headers() {
     assert_eq!(request(|_| ()), "GET /b?c HTTP/1.1\r\nHost: a:81\r\n\r\n");
     assert_eq!(
         request(|options| options.headers = vec![parse_header("Accept:\t*/* ").unwrap()]),
@@ -49,7 +49,7 @@ fn a_request_has_its_line_a_host_and_what_the_user_adds() {
 }
 
 #[test]
-fn the_last_request_of_a_connection_asks_for_its_close() {
+fn last_request_sends_connection_close() {
     let mix = mix(&options("http://a/")).unwrap();
     assert_eq!(
         mix.request(LastRequest::Yes),
@@ -58,7 +58,7 @@ fn the_last_request_of_a_connection_asks_for_its_close() {
 }
 
 #[test]
-fn headers_that_cannot_be_sent_are_refused() {
+fn invalid_headers_are_refused() {
     for bad in ["Accept", ": x", "a b: c", "A: b\r\nC: d", "A\0: b"] {
         assert!(parse_header(bad).is_err(), "{bad:?}");
     }
@@ -70,7 +70,7 @@ fn headers_that_cannot_be_sent_are_refused() {
 }
 
 #[test]
-fn impossible_combinations_are_refused_with_their_reason() {
+fn invalid_option_combinations_are_refused() {
     refused("use -c 2 or more", |options| options.threads = 2);
     refused("use -c 3 or more", |options| {
         options.shard = Shard { index: 2, count: 3 };
@@ -98,7 +98,7 @@ fn impossible_combinations_are_refused_with_their_reason() {
 }
 
 #[test]
-fn generators_divide_connections_counts_and_rates_to_the_last() {
+fn shards_divide_connections_count_and_rate_exactly() {
     let part = |index, change: fn(&mut Options)| {
         let mut options = options("http://a/");
         options.shard = Shard { index, count: 3 };
@@ -131,7 +131,7 @@ fn generators_divide_connections_counts_and_rates_to_the_last() {
 }
 
 #[test]
-fn connections_and_cpus_are_divided_among_the_cores() {
+fn connections_and_cpus_are_divided_among_cores() {
     let mut options = options("http://a/");
     (options.connections, options.threads, options.cpus) = (7, 3, vec![4, 6]);
     let plan = Plan::new(options).unwrap();

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn echo_must_match_in_any_pieces() {
+    fn echo_must_match_across_reads() {
         let bytes = EchoPayload::new("echo", 300);
         let codec = Codec::new(&bytes);
         let sent: Vec<u8> = codec
@@ -181,7 +181,7 @@ mod tests {
         assert!(matches!(incoming.step(b"HTTP/1.1").1, Step::Refused(_)));
     }
     #[test]
-    fn a_responders_response_has_a_size_of_its_own() {
+    fn response_size_may_differ_from_request() {
         for (request, response) in [(100, 1), (1, 100), (7, 70_000)] {
             let codec = Codec::new(&EchoPayload::with_response(request, response));
             assert_eq!(codec.request.len(), request);

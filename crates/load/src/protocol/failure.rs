@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_failure_has_its_place_and_name() {
+    fn each_failure_has_index_and_name() {
         for (place, failure) in Failure::ALL.into_iter().enumerate() {
             assert_eq!(failure as usize, place);
             assert!(!failure.name().is_empty());

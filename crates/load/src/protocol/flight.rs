@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn id_states_follow_requests() {
+    fn request_id_states_are_tracked() {
         let mut flight = flight(2);
         assert_eq!((flight.begin(1, at(0)), flight.begin(0, at(1))), (0, 1));
         assert_eq!(

@@ -32,7 +32,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn memcached_outcome_is_independent_of_pieces(
+        fn memcached_outcome_is_independent_of_read_boundaries(
             first in any::<u8>(),
             lines in proptest::collection::vec(
                 prop_oneof![
@@ -65,7 +65,7 @@ mod tests {
         }
 
         #[test]
-        fn datagrams_of_an_answer_make_it_in_any_order(
+        fn arbitrary_memcached_datagrams_are_parsed_consistently(
             input in proptest::collection::vec(any::<u8>(), 0..200),
             frames in proptest::collection::vec((0_u8..4, 0_u8..4, "[a-z]{0,9}"), 0..20),
         ) {
@@ -78,14 +78,14 @@ mod tests {
         }
 
         #[test]
-        fn any_memcached_bytes_are_handled(input in proptest::collection::vec(any::<u8>(), 0..400)) {
+        fn arbitrary_memcached_bytes_are_parsed_consistently(input in proptest::collection::vec(any::<u8>(), 0..400)) {
             memcached_answers(&input);
         }
     }
 
     proptest! {
         #[test]
-        fn grpc_outcome_is_independent_of_pieces(
+        fn grpc_outcome_is_independent_of_read_boundaries(
             status in any::<u8>(),
             piece in 0_u8..8,
             head in lines(),
@@ -109,12 +109,12 @@ mod tests {
         }
 
         #[test]
-        fn so_does_a_response_of_any_bytes(input in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_grpc_bytes_are_parsed_consistently(input in proptest::collection::vec(any::<u8>(), 0..200)) {
             grpc_responses(&input);
         }
 
         #[test]
-        fn descriptors_with_a_fault_are_read_or_refused(
+        fn corrupted_grpc_descriptors_do_not_panic(
             at in any::<prop::sample::Index>(),
             with in proptest::collection::vec(any::<u8>(), 0..4),
             removed in 0_usize..4,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_that_once_failed_are_read_as_they_should() {
+    fn fuzz_regression_inputs_pass() {
         type Check = fn(&[u8]);
         let targets: [(&str, Check); 4] = [
             ("memcached_answers", memcached_answers),

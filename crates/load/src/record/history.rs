@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn short_run_has_entry_per_second() {
+    fn history_has_entry_per_second() {
         let history = history(5, 8, 10_000);
         assert_eq!(history.step(), 1);
         for (number, interval) in (0..).zip(history.intervals()) {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn long_run_fits_fixed_memory() {
+    fn history_of_long_run_is_bounded() {
         for (entries_max, bytes_max) in [(8, 1 << 20), (1000, 300), (7, 400)] {
             for seconds in 1..200 {
                 let history = history(seconds, entries_max, bytes_max);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn steal_is_share_of_all_time() {
+    fn steal_is_share_of_total_cpu_time() {
         let before = "cpu  10 0 10 70 0 0 0 10 5 0\ncpu0 1 2 3\n";
         let after = "cpu  20 0 20 140 0 0 0 20 9 0\n";
         let time = |stat| HostTime {

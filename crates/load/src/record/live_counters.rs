@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_keeps_up_is_valid_so_far() {
+    fn run_on_schedule_is_valid_so_far() {
         assert_eq!(verdict(|_| (), 5000, 10).state, State::Valid);
         assert_eq!(verdict(rate(1000), 10_000, 10).state, State::Valid);
         // At a low rate the next request may be slightly late.
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_being_opened_are_not_missing() {
+    fn ramping_connections_are_not_missing() {
         let ramp = |seconds| {
             move |options: &mut Options| {
                 options.start = crate::pace::Start::Ramp(Duration::from_secs(seconds));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_by_kind_add_up() {
+    fn errors_are_summed_by_kind() {
         let mut sum = LiveCounters::default();
         let mut one = LiveCounters::default();
         one.failures[Failure::Reset as usize] = 2;

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_online_cpus_count() {
+    fn only_online_cpus_are_counted() {
         assert_eq!(cpus("cpu  1 2\ncpu0 1\ncpu3 1\nintr 5\n"), 2);
     }
 }

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_waits_for_every_core() {
+    fn row_requires_reading_from_each_core() {
         let mut rows = RowCollector::new(2);
         rows.read(0, reading(1000, 10));
         rows.read(0, reading(2000, 30));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_core_keeps_last_counters() {
+    fn finished_core_keeps_last_counters() {
         let mut rows = RowCollector::new(2);
         rows.ended(1, reading(300, 7));
         rows.read(0, reading(1000, 10));
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_end_has_row_unless_short() {
+    fn idle_last_interval_has_row_unless_short() {
         for (end, is_row) in [(2000, true), (1100, true), (1099, false), (1000, false)] {
             let mut rows = RowCollector::new(2);
             for core in 0..2 {

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_starts_at_last_response() {
+    fn target_silence_starts_at_last_response() {
         let rows = [(100, 0), (50, 4), (0, 9), (0, 9)];
         assert_eq!(silence(&rows, 1500, 0, 10), [2.5, 0.0]);
     }

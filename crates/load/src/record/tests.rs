@@ -21,7 +21,7 @@ const TOOK: ResponseTimes = ResponseTimes {
 };
 
 #[test]
-fn responses_and_failures_add_up_to_finished_requests() {
+fn responses_and_failures_equal_finished_requests() {
     let mut record = Record::new(&OUTCOMES);
     record.responded((status(200), 1), &TOOK, Measured::Yes);
     record.responded((status(404), 1), &TOOK, Measured::No);
@@ -61,7 +61,7 @@ fn responses_with_equal_times_are_all_measured() {
 }
 
 #[test]
-fn merged_records_are_their_sum() {
+fn merge_adds_records() {
     let mut sum = Record::new(&OUTCOMES);
     for _ in 0..2 {
         let mut record = Record::new(&OUTCOMES);

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_have_cell_per_column() {
+    fn csv_rows_have_cell_per_column() {
         let report = Report {
             began_unix_s: Some(1_000.5),
             seconds: vec![
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_class_has_no_column() {
+    fn unused_status_class_has_no_column() {
         let report = Report {
             target: "grpc://h/a.B/C".to_owned(),
             seconds: vec![SecondRow {

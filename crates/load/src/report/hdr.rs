@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_whole_run_has_a_line_for_each_kind_of_time() {
+    fn hdr_log_has_line_per_latency_type() {
         let mut report = Report {
             target: "http://a/".to_owned(),
             duration_s: 2.0,

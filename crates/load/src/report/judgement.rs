@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn scoped_conditions_count_users() {
+    fn scoped_conditions_use_journey_figures() {
         for (condition, expected) in [
             ("p50{step:login} > 400ms", Failed),
             ("p50{step:login} > 600ms", Passed),

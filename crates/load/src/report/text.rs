@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn own_part_of_connect_time_is_reported() {
+    fn generator_share_of_connect_time_is_reported() {
         let text = |mean_us, own_us| {
             let mut report = Report {
                 connections: 50,

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_a_log_escapes_are_percent_encoded() {
+    fn escaped_log_paths_are_percent_encoded() {
         let path = |logged: &str| {
             let line =
                 format!("h - - [10/Oct/2026:13:55:39 +0000] \"GET {logged} HTTP/1.1\" 200 0");
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_becomes_requests_at_their_times() {
+    fn log_lines_become_timed_requests() {
         let replay = parsed(LOG, 1.0).unwrap();
         let paths: Vec<String> = replay
             .order
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn time_can_pass_faster() {
+    fn replay_speed_scales_times() {
         assert_eq!(
             parsed(LOG, 2.0).unwrap().times[..],
             [0, 500_000_000, 750_000_000, 1_500_000_000]
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_anything_to_ask_for_is_refused() {
+    fn log_without_replayable_requests_is_refused() {
         let error = parsed("hello\n", 1.0).unwrap_err();
         assert!(
             error.contains("access.log: no GET, HEAD or OPTIONS request"),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_have_their_zone() {
+    fn log_dates_apply_time_zone() {
         let noon = unix_seconds("01/Jan/2026:12:00:00 +0000").unwrap();
         assert_eq!(unix_seconds("01/Jan/2026:07:30:00 -0430"), Some(noon));
         for bad in [

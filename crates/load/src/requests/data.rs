@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_found_by_row_and_column() {
+    fn data_values_are_found_by_row_and_column() {
         let data = Data::parse("id, name\n1,\"two\nlines\"\n2,\"say \"\"a\"\"\"\n", "d").unwrap();
         let name = data.column("name").unwrap();
         assert_eq!(data.value(0, name), b"two\nlines");
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_cannot_be_sent_are_named() {
+    fn unsendable_data_values_are_reported() {
         let data = Data::parse("id\n1\na b\n", "d").unwrap();
         let graphic = |value: &[u8]| value.iter().all(u8::is_ascii_graphic);
         let error = data.check(0, "a path", graphic).unwrap_err();

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_one_of_those_that_were_named() {
+    fn expected_statuses_match_codes_and_classes() {
         let expected = expected(&["204", "3xx"], None);
         for (status, met) in [
             (204, ExpectationResult::Yes),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_expectation_is_none() {
+    fn empty_expectation_checks_nothing() {
         assert!(Expected::new(&Expect::default()).is_none());
     }
 
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn chunk_lines_are_no_part_of_a_body() {
+    fn body_match_ignores_chunk_headers() {
         let pieces: [&[u8]; 2] = [b"3\r\nabc\r\n2\r", b"\nde\r\n0\r\n\r\n"];
         assert_eq!(
             met("bcd", &pieces, Framing::Chunked),
@@ -164,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_is_found_wherever_pieces_end(
+        fn body_match_is_independent_of_read_boundaries(
             body in "[ab]{0,12}",
             wanted in "[ab]{1,4}",
             cuts in proptest::collection::vec(0usize..12, 0..5),

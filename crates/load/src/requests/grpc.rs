@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_has_eight_digits_at_most() {
+    fn grpc_timeout_has_at_most_eight_digits() {
         for (time, expected) in [
             (Duration::from_millis(500), "500000u"),
             (Duration::from_secs(99), "99000000u"),

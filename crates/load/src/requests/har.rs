@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_the_server_become_requests() {
+    fn har_entries_of_target_become_requests() {
         let har = parsed(
             r#"{"request": {"method": "GET", "url": "https://a/x?{{y}}", "httpVersion": "h2", "headers":
                [{"name": ":authority", "value": "a"}, {"name": "Connection", "value": "keep-alive"}, {"name": "Accept", "value": "*/*"}]}},
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_sent_as_the_browser_sent_them() {
+    fn har_bodies_are_restored() {
         let entry = |data: &str| {
             format!(
                 r#"{{"request": {{"method": "POST", "url": "https://a/ä b?\"", "postData": {data}}}}}"#
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_the_cache_and_aborted_ones_are_left_out_and_counted() {
+    fn cached_and_aborted_har_entries_are_skipped() {
         let har = parsed(
             r#"{"request": {"method": "GET", "url": "https://a/1"}, "_fromCache": "disk", "response": {"status": 200}},
                {"request": {"method": "GET", "url": "https://a/2"}, "response": {"status": 0}},
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_left_out() {
+    fn byte_order_mark_is_skipped() {
         let text = "\u{feff}{\"log\": {\"entries\": [{\"request\": {\"method\": \"GET\", \"url\": \"https://a/\"}}]}}";
         let har = parse(text, "r.har", &Target::parse("https://a/").unwrap());
         assert_eq!(har.unwrap().requests.len(), 1);

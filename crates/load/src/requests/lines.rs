@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_become_requests() {
+    fn json_lines_become_requests() {
         let text = r#"{"url": "/a"}
 
 {"url": "http://a:81/b", "method": "PUT", "body": "x", "weight": 3, "headers": {"A": "b", "C": ["d", "e"]}, "expect": {"status": [200, "3xx"], "body": "y"}}

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_stand_for_what_belongs_to_the_request() {
+    fn template_variables_are_expanded() {
         for (text, number, expected) in [
             ("", 0, ""),
             ("/a", 7, "/a"),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn random_numbers_are_from_their_range_and_the_same_for_the_same_request() {
+    fn random_variables_are_in_range_and_reproducible() {
         let numbers: Vec<u64> = (0..200)
             .map(|number| written("{{random:10-12}}", number).parse().unwrap())
             .collect();

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_servers_are_recognized() {
+    fn udp_probe_recognizes_other_servers() {
         let address = ([127, 0, 0, 1], 1).into();
         let judge = |payload: &[u8]| {
             let datagram = [&Frame::only(0).bytes()[..], payload].concat();

@@ -57,7 +57,7 @@ fn excess_bytes_are_suspect_or_invalid() {
 }
 
 #[test]
-fn one_false_response_is_suspect() {
+fn failed_and_false_responses_worsen_verdict() {
     for (false_responses, failed_responses, expected) in [
         (1, 0, Some(State::Suspect)),
         (500, 0, Some(State::Suspect)),
@@ -109,7 +109,7 @@ fn good_run_is_valid() {
 }
 
 #[test]
-fn full_thread_is_invalid_in_open_loop() {
+fn busy_thread_invalidates_open_loop_run() {
     let full = |mut evidence: Evidence, share: f64| {
         evidence.threads[1].cpu_share = share;
         evidence
@@ -131,7 +131,7 @@ fn full_thread_is_invalid_in_open_loop() {
 }
 
 #[test]
-fn each_bound_has_its_own_reason() {
+fn each_exceeded_limit_has_its_reason() {
     let one = |change: fn(&mut Evidence)| {
         let mut evidence = paced();
         change(&mut evidence);
@@ -240,14 +240,14 @@ fn each_bound_has_its_own_reason() {
 }
 
 #[test]
-fn refused_streams_are_not_a_reason() {
+fn resent_requests_keep_run_valid() {
     let mut evidence = good();
     (evidence.resent, evidence.refused) = (500, 500);
     assert_eq!(Verdict::of(&evidence).state, State::Valid);
 }
 
 #[test]
-fn harmless_switches_are_not_a_reason() {
+fn context_switches_and_late_responses_keep_run_valid() {
     let mut evidence = good();
     evidence.threads[0].involuntary_switches = 99_999;
     evidence.threads[0].longest_turn_us = 30_000.0;
@@ -259,7 +259,7 @@ fn harmless_switches_are_not_a_reason() {
 }
 
 #[test]
-fn run_delay_is_judged_by_effect_on_requests() {
+fn run_delay_is_weighed_against_response_time() {
     // One request of 1 ms per second, and a thread that waited for 0.2 % of the time.
     let mut evidence = Evidence {
         rate_asked: Some(1.0),
@@ -279,7 +279,7 @@ fn run_delay_is_judged_by_effect_on_requests() {
 }
 
 #[test]
-fn unlisted_error_statuses_are_suspect() {
+fn unexpected_error_statuses_are_suspect() {
     let mut evidence = good();
     evidence.unaccepted = evidence.responses / 2;
     let verdict = Verdict::of(&evidence);
@@ -317,7 +317,7 @@ fn worst_reason_is_first() {
 }
 
 #[test]
-fn in_flight_requests_do_not_miss_rate() {
+fn in_flight_requests_are_not_missed() {
     let evidence = Evidence {
         rate_asked: Some(10.0),
         rate_achieved: 5.0,

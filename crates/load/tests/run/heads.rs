@@ -62,7 +62,7 @@ take.value = { header = "X-Taken" }
 }
 
 #[test]
-fn readable_responses_are_accepted() {
+fn unusual_valid_responses_are_accepted() {
     let head = "HTTP/1.1 200 OK\r\nX-Taken: a\r\n";
     let interim = format!("HTTP/1.1 103 Early Hints\r\n{}\r\n", fields(200, 40_000));
     let ok = "HTTP/1.1 200 OK\r\nX-Taken: a\r\nContent-Length: 2\r\n\r\nok";
@@ -113,7 +113,7 @@ fn readable_responses_are_accepted() {
 }
 
 #[test]
-fn larger_heads_are_refused() {
+fn oversized_heads_are_refused() {
     let ok = |fields: String| format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n{fields}\r\n");
     for (fields, reason) in [
         (fields(10, 70_000), "response head too large"),

@@ -12,7 +12,7 @@ fn around(random: &mut Random, level: f64, count: usize) -> Vec<f64> {
 }
 
 #[test]
-fn a_change_is_found_where_it_is_with_its_size_and_confidence() {
+fn change_is_found_with_position_and_size() {
     let mut random = Random::new(1);
     let history = [around(&mut random, 3.0, 12), around(&mut random, 3.3, 8)].concat();
     let found = changes(&history, 0.99);
@@ -32,7 +32,7 @@ fn a_change_is_found_where_it_is_with_its_size_and_confidence() {
 }
 
 #[test]
-fn a_change_that_was_taken_back_is_two_changes() {
+fn reverted_change_is_two_changes() {
     let mut random = Random::new(2);
     let history = [
         around(&mut random, 3.0, 10),
@@ -56,7 +56,7 @@ fn outlier_is_not_a_change() {
 }
 
 #[test]
-fn equal_histories_have_changes_as_rarely_as_the_confidence_says() {
+fn false_change_rate_matches_confidence() {
     const HISTORIES: u64 = 300;
     let with_changes = (0..HISTORIES)
         .filter(|seed| {
@@ -69,7 +69,7 @@ fn equal_histories_have_changes_as_rarely_as_the_confidence_says() {
 }
 
 #[test]
-fn change_needs_significant_permutation() {
+fn insignificant_change_is_not_reported() {
     let mut random = Random::new(4);
     let mut places = |before: usize, after: usize, confidence: f64| -> Vec<usize> {
         let history = [
@@ -91,7 +91,7 @@ fn change_needs_significant_permutation() {
 }
 
 #[test]
-fn a_history_that_is_too_short_has_no_change_however_clear_it_is() {
+fn too_short_history_has_no_change() {
     // 4 of 8 figures: 2 of 70 combinations show the change; 5 of 10: 2 of 252.
     assert_eq!([0.95, 0.99].map(values_min), [8, 10]);
     let clear = |count: usize| -> Vec<f64> {
@@ -108,7 +108,7 @@ fn a_history_that_is_too_short_has_no_change_however_clear_it_is() {
 }
 
 #[test]
-fn short_constant_and_impossible_histories_have_none() {
+fn degenerate_histories_have_no_changes() {
     for history in [
         vec![],
         vec![1.0],
@@ -122,7 +122,7 @@ fn short_constant_and_impossible_histories_have_none() {
 }
 
 #[test]
-fn the_same_history_has_the_same_changes() {
+fn change_detection_is_deterministic() {
     let mut random = Random::new(5);
     let history = [around(&mut random, 3.0, 9), around(&mut random, 3.1, 9)].concat();
     assert_eq!(changes(&history, 0.95), changes(&history, 0.95));
@@ -152,7 +152,7 @@ fn by_pairs(before: &[f64], after: &[f64]) -> f64 {
 
 proptest! {
     #[test]
-    fn the_best_place_is_the_best_of_all_pairs(logs in prop::collection::vec(-1.0_f64..1.0, 4..20)) {
+    fn best_split_matches_exhaustive_search(logs in prop::collection::vec(-1.0_f64..1.0, 4..20)) {
         let split = best(&logs).expect("four figures have a place");
         let mut furthest = f64::NEG_INFINITY;
         for at in SEGMENT_MIN..=logs.len() - SEGMENT_MIN {

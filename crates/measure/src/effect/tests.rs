@@ -32,7 +32,7 @@ fn rank_by_counting(a: usize, b: usize, confidence: f64) -> Option<usize> {
 }
 
 #[test]
-fn ranks_agree_with_counting_every_order() {
+fn rank_sum_matches_enumeration() {
     for (a, b) in [(1, 1), (3, 3), (4, 4), (5, 5), (5, 7), (8, 6), (2, 9)] {
         for confidence in [0.8, 0.9, 0.95, 0.99] {
             let cut = Cut::of(&rank_sum_counts(a, b), side(confidence));
@@ -82,7 +82,7 @@ fn normal_approximation_matches_exact_ranks() {
 }
 
 #[test]
-fn ties_make_the_normal_interval_narrower() {
+fn ties_narrow_normal_interval() {
     let apart: Vec<f64> = (1..=70).map(f64::from).collect();
     let tied: Vec<f64> = apart.iter().map(|value| (value / 35.0).ceil()).collect();
     let rank = |values: &[f64]| normal_cut(values, values, 0.95).rank;
@@ -90,7 +90,7 @@ fn ties_make_the_normal_interval_narrower() {
 }
 
 #[test]
-fn a_shift_is_a_ratio_in_both_directions() {
+fn shift_is_a_reciprocal_ratio() {
     let a = [100.0, 103.0, 98.0, 101.0, 99.0, 102.0];
     let b: Vec<f64> = a.iter().map(|value| value * 1.05).collect();
     let (there, back) = (independent(&a, &b), independent(&b, &a));
@@ -101,7 +101,7 @@ fn a_shift_is_a_ratio_in_both_directions() {
 }
 
 #[test]
-fn one_wild_round_moves_neither_the_ratio_nor_its_bounds_far() {
+fn outlier_hardly_changes_effect() {
     let a = [100.0, 101.0, 102.0, 103.0, 104.0, 105.0, 106.0, 107.0];
     let mut b = a;
     b[7] = 1e6;
@@ -111,7 +111,7 @@ fn one_wild_round_moves_neither_the_ratio_nor_its_bounds_far() {
 }
 
 #[test]
-fn too_few_rounds_say_what_they_are_worth() {
+fn too_few_rounds_report_actual_confidence() {
     let effect = independent(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0]);
     assert!((effect.confidence - 0.9).abs() < 1e-9, "{effect:?}");
     assert!((effect.low - 1.0 / 3.0).abs() < 1e-9 && (effect.high - 3.0).abs() < 1e-9);
@@ -121,7 +121,7 @@ fn too_few_rounds_say_what_they_are_worth() {
 }
 
 #[test]
-fn what_has_no_logarithm_has_no_effect() {
+fn nonpositive_or_nonfinite_values_have_no_effect() {
     for (a, b) in [
         (vec![], vec![1.0]),
         (vec![0.0], vec![1.0]),
@@ -136,7 +136,7 @@ fn what_has_no_logarithm_has_no_effect() {
 }
 
 #[test]
-fn pairs_take_the_narrower_of_two_exact_tests() {
+fn paired_effect_uses_narrower_exact_test() {
     // Symmetric ratios, for which the signed-rank test is more powerful.
     let symmetric: Vec<(f64, f64)> = (1..=20)
         .map(|at| (1.0, (f64::from(at) / 20.0 - 0.525).exp()))
@@ -167,7 +167,7 @@ fn pairs_take_the_narrower_of_two_exact_tests() {
 }
 
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
+fn interval_coverage_matches_confidence() {
     const TRIALS: usize = 2_000;
     let mut random = Random::new(7);
     // Noise with a long upper tail, as from noisy neighbours.
@@ -211,7 +211,7 @@ fn autocorrelation_widens_interval() {
 }
 
 #[test]
-fn widening_adds_errors_by_their_squares() {
+fn widening_adds_errors_in_quadrature() {
     let effect = Effect {
         ratio: 1.0,
         low: f64::exp(-0.03),
@@ -230,7 +230,7 @@ fn widening_adds_errors_by_their_squares() {
 proptest! {
     /// Compares the bounds with those found by testing every shift.
     #[test]
-    fn an_interval_is_the_shifts_that_the_test_does_not_refuse(
+    fn interval_contains_shifts_not_rejected(
         a in prop::collection::vec(1.0_f64..2.0, 4..8),
         b in prop::collection::vec(1.0_f64..2.0, 4..8),
     ) {
@@ -251,7 +251,7 @@ proptest! {
 
     /// Compares the signed-rank distribution with full enumeration.
     #[test]
-    fn signed_ranks_agree_with_counting_every_sign(pairs in 1_usize..11) {
+    fn signed_rank_matches_enumeration(pairs in 1_usize..11) {
         let counts = signed_rank_counts(pairs);
         for (value, ways) in counts.ways.iter().enumerate() {
             let sum = |bits: u32| -> usize { (0..pairs).filter(|at| bits >> at & 1 == 1).map(|at| at + 1).sum() };

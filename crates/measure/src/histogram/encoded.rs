@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_are_read() {
+    fn plain_and_compressed_histograms_are_decoded() {
         let plain = of_two();
         for bytes in [plain.clone(), compressed(&plain)] {
             assert_eq!(Histogram::decode(&bytes).map(|read| read.count()), Ok(2));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_inflated_up_to_what_a_histogram_has() {
+    fn decompression_bomb_is_limited() {
         let mut plain = of_two();
         let counts = 64 << 20;
         plain.resize(HEADER_BYTES + counts, 0);

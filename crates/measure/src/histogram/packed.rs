@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_are_numbered_without_gaps_and_start_where_the_ones_before_end() {
+    fn bins_are_contiguous() {
         for bin in 0..bin_of(VALUE_MAX_NS) {
             assert_eq!(bin_of(value_of(bin)), bin);
             assert_eq!(bin_of(value_of(bin + 1) - 1), bin);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_something_else_are_refused() {
+    fn invalid_packed_bytes_are_refused() {
         for bytes in [&b""[..], b"\0\0", &[0xff; 40], &[0, 0, 0, 0, 0, 0, 1]] {
             assert_eq!(Histogram::new().unpack(bytes), None, "{bytes:?}");
         }
@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_is_there_again(values in values(), more in values()) {
+        fn packed_histograms_round_trip_and_add(values in values(), more in values()) {
             let [one, other] = [&values, &more].map(|values| Histogram::from_iter(values.iter().copied()));
             let mut sum = Histogram::new();
             prop_assert_eq!(sum.unpack(&packed(&one)), Some(()));
@@ -144,7 +144,7 @@ mod tests {
         }
 
         #[test]
-        fn a_sum_takes_no_more_bytes_than_its_parts(values in values(), more in values()) {
+        fn packed_sum_is_not_larger_than_parts(values in values(), more in values()) {
             let [one, other] = [&values, &more].map(|values| Histogram::from_iter(values.iter().copied()));
             let parts = packed(&one).len() + packed(&other).len();
             let mut sum = one;

@@ -242,7 +242,7 @@ impl<'t> Direction<'t> {
 }
 
 impl Drop for Direction<'_> {
-    /// Same as the `drop` of [`Hearer`](hearer::Hearer), without additional memory.
+    /// Same as the `drop` of [`TunnelEndGuard`](hearer::Hearer), without additional memory.
     fn drop(&mut self) {
         if !self.has_passed_all() {
             self.to.reset_when_dropped();

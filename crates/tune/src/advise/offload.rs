@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_leaves_queues_out_or_prefers_some_is_noted() {
+    fn uneven_rss_table_is_noted() {
         let facts = Facts::default();
         let table = |queues, table: &[u32], expected: &[&str]| {
             check(
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn work_that_is_off_or_on_in_the_wrong_place_is_noted() {
+    fn misconfigured_offloads_are_noted() {
         const GOOD: [&str; 3] = ["rx-gro", "tx-generic-segmentation", "tx-tcp-segmentation"];
         let mut facts = Facts::default();
         let with = |features: &[&str]| interface(1, &[], features);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_spread_datagrams_matter_where_most_packets_are_some() {
+    fn udp_port_hashing_is_advised_for_mostly_udp() {
         let check_with = |queues, datagrams, seconds, expected: &[&str]| {
             let mut facts = Facts::default();
             facts.counts.uptime = seconds;
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_that_wait_matter_to_latency() {
+    fn deferred_interrupts_are_noted_for_latency() {
         let waits = Interface {
             gro_flush_timeout: Some(200_000),
             napi_defer_hard_irqs: Some(2),

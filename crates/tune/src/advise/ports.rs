@@ -94,7 +94,7 @@ mod tests {
     use crate::facts::Listening;
 
     #[test]
-    fn ports_of_services_stay_reserved() {
+    fn service_ports_remain_reserved() {
         let proposed = |role: Role, reserved: &str, listening: &[u16]| {
             let mut facts = Facts::default();
             let value = Some(reserved.to_owned());

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn full_limit_at_its_target_is_raised_by_what_fills_it() {
+    fn exhausted_limits_are_raised() {
         let conntrack = |count: &str, max: &str| {
             let files = [
                 "net/netfilter/nf_conntrack_count",

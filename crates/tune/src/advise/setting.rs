@@ -346,7 +346,7 @@ mod tests {
     use crate::advise::obsolete::OBSOLETE;
 
     #[test]
-    fn limits_are_raised_and_never_lowered() {
+    fn limits_are_never_lowered() {
         for (value, current, expected) in [
             (Value::AtLeast(4_096), "128", Some("4096")),
             (Value::AtLeast(4_096), "4096", None),
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn polling_needs_latency_and_cpus_set_aside_for_the_network() {
+    fn busy_polling_requires_latency_goal_and_dedicated_cpus() {
         for (file, words) in [
             ("net/core/busy_read", "read() or recv()"),
             ("net/core/busy_poll", "poll() or epoll_wait()"),
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn no_wish_is_obsolete_advice() {
+    fn sysctl_rules_exclude_obsolete_settings() {
         for wish in SYSCTL_RULES {
             assert!(
                 !OBSOLETE.iter().any(|(file, ..)| *file == wish.file),

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn flow_tables_are_noted_where_all_cpus_of_the_application_take_packets() {
+    fn rfs_is_noted_if_application_cpus_receive_packets() {
         let note = Some("rps_sock_flow_entries = 32768, rps_flow_cnt = 16384 of each queue");
         let (off, half, on) = (("0", 0), ("32768", 0), ("32768", 4_096));
         check(off, "2-7", Sharing::Steering, note, 0);

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn root_remedy_only_for_others() {
+    fn needs_root_is_not_suggested_to_root() {
         for errno in [Errno::PERM, Errno::ACCESS] {
             assert!(told(errno, User::Other).contains("needs root"));
             assert!(told(errno, User::Root).contains("root itself is refused"));

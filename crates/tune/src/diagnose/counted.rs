@@ -194,7 +194,7 @@ mod tests {
     use onrush_machine::cgroup::Version;
 
     #[test]
-    fn a_group_above_the_process_is_named_with_its_quota() {
+    fn throttled_parent_cgroup_is_reported_with_quota() {
         let group = |path: &str, periods: u64, throttled: u64| Group {
             path: path.to_owned(),
             quota: Some((50_000, 100_000)),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_is_called_as_in_the_version_of_its_hierarchy() {
+    fn quota_advice_matches_cgroup_version() {
         for (version, expected) in [
             (
                 Version::One,

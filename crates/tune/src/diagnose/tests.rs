@@ -36,7 +36,7 @@ fn check(after: Counts, expected: &[Limiter]) {
 }
 
 #[test]
-fn confidence_follows_the_evidence() {
+fn confidence_depends_on_evidence() {
     let counted = |uptime: f64, counters: &[(&str, u64)]| Counts {
         uptime,
         network: counters
@@ -77,7 +77,7 @@ fn confidence_follows_the_evidence() {
 }
 
 #[test]
-fn segments_sent_again_wait_for_a_timer_only_where_one_ran_out() {
+fn retransmission_timeouts_are_reported_only_if_counted() {
     let counters = [
         ("TcpRetransSegs", 500),
         ("TcpOutSegs", 9_000),
@@ -95,7 +95,7 @@ fn segments_sent_again_wait_for_a_timer_only_where_one_ran_out() {
 }
 
 #[test]
-fn a_program_that_does_not_read_is_the_limit() {
+fn program_with_unread_data_is_limiter() {
     let with = |state: char, ticks: u64, unread: u64, waiting: u64| {
         let mut found = process(ticks);
         if let Some(process) = &mut found {
@@ -149,7 +149,7 @@ fn a_program_that_does_not_read_is_the_limit() {
 }
 
 #[test]
-fn the_load_of_cpus_names_the_limiter() {
+fn cpu_load_determines_limiter() {
     use Limiter::{Application, Elsewhere, OneCpuOfSoftirq, Softirq, Steal};
     check(
         second(&[(99, 1, 0), (5, 20, 0), (5, 20, 0)]),
@@ -245,7 +245,7 @@ fn check_process(mut after: Counts, process_now: Option<Process>, expected: &[&s
 }
 
 #[test]
-fn a_process_has_evidence_of_its_own() {
+fn process_evidence_determines_limiter() {
     let elsewhere = "nothing here was full";
     check_process(second(&[(5, 60, 0), (0, 5, 0)]), process(150), &[elsewhere]);
     check_process(
@@ -335,7 +335,7 @@ fn check_ports(before: &[Listening], after: &[Listening], evidence: &str, remedy
 }
 
 #[test]
-fn a_full_accept_queue_is_named_by_its_port() {
+fn full_accept_queue_is_reported_by_port() {
     check_ports(
         &[socket(1, 0, 128, 100)],
         &[socket(1, 129, 128, 117)],
@@ -360,7 +360,7 @@ fn a_full_accept_queue_is_named_by_its_port() {
 }
 
 #[test]
-fn pacing_is_judged_by_the_queue_that_packets_left_by() {
+fn pacing_advice_depends_on_egress_qdisc() {
     let interface = |name: &str, is_device: bool, root: &str, below: &[&str]| Interface {
         name: name.to_owned(),
         is_device,
@@ -427,7 +427,7 @@ fn pacing_is_judged_by_the_queue_that_packets_left_by() {
 }
 
 #[test]
-fn an_allowance_is_called_by_its_name() {
+fn exceeded_allowance_is_reported_by_counter_name() {
     let counters = |count: u64| Counts {
         interfaces: [(
             "ens5".to_owned(),
@@ -451,7 +451,7 @@ fn an_allowance_is_called_by_its_name() {
 }
 
 #[test]
-fn a_machine_with_room_that_is_asked_is_limited_by_its_client() {
+fn idle_machine_under_load_is_client_limited() {
     let counted = |uptime: f64, counters: &[(&str, u64)]| {
         let count = |(name, count): &(&str, u64)| ((*name).to_owned(), *count);
         let network = counters.iter().map(count).collect();
@@ -560,7 +560,7 @@ fn check_asked(change: impl Fn(&mut Counts), limiter: Limiter, words: &str) {
 }
 
 #[test]
-fn client_is_named_only_with_complete_readings() {
+fn client_limit_requires_complete_readings() {
     use Limiter::{CannotKnow, Client};
     type Change = fn(&mut Counts);
     check_asked(|_| {}, Client, "client-limited: 10000 packets per second");
@@ -641,7 +641,7 @@ fn client_is_named_only_with_complete_readings() {
 }
 
 #[test]
-fn what_was_counted_before_is_no_evidence() {
+fn earlier_counts_are_not_evidence() {
     let counts = Counts {
         network: [("TcpExtListenOverflows".to_owned(), 3)].into(),
         ..Counts::default()

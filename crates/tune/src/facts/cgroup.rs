@@ -254,7 +254,7 @@ mod tests {
     const TWO: &str = "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate";
 
     #[test]
-    fn the_groups_of_a_process_are_its_own_and_all_above() {
+    fn process_cgroups_include_ancestors() {
         let tree = tree(&[
             ("/proc/self/cgroup", "0::/user.slice"),
             ("/proc/77/cgroup", "0::/a/b"),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_is_read_where_it_is_mounted() {
+    fn cgroup_v1_is_read_from_its_mount() {
         let tree = tree(&[
             (
                 "/proc/77/cgroup",
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_our_mounts_hide_is_found_by_those_of_the_process_or_the_first() {
+    fn hidden_cgroup_is_found_via_other_mount_namespace() {
         let files = |viewer: &str, root: &str| {
             tree(&[
                 ("/proc/77/cgroup", "0::/../a"),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_has_no_mounts_but_those_of_control_groups() {
+    fn snapshot_records_only_cgroup_mounts() {
         let tree = tree(&[
             ("/proc/self/cgroup", "0::/"),
             (
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn cpuset_of_version_1_is_found_by_its_own_file() {
+    fn cgroup_v1_cpuset_is_found_via_proc_cpuset() {
         let two = Allowed::These(CpuSet::parse_list("2-3").expect("a list"));
         let found = |mount: &str, file: &str, more: &[(&'static str, &'static str)]| {
             let base = [("/proc/self/cpuset", "/a/b"), (file, "2-3")];
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_the_controller_has_what_is_allowed_above() {
+    fn cgroup_without_cpuset_inherits_parent_cpus() {
         let base = [
             ("/proc/self/cgroup", "0::/a/b/c"),
             ("/proc/self/mountinfo", TWO),

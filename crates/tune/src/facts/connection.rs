@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_counted_by_destination() {
+    fn used_ports_are_counted_by_destination() {
         let range = |reuse: &str| {
             Range::of("40000 40009", "40001,40008-40009", Some(reuse)).expect("a range")
         };
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn last_data_decides_which_side_is_due() {
+    fn last_data_decides_which_side_must_send() {
         let with = |local: &str, peer: &str, sent: u32, received: u32| Row {
             progress: Some(Progress {
                 sent,

@@ -51,7 +51,7 @@ mod tests {
     use crate::tree::Snapshot;
 
     #[test]
-    fn disks_and_stalls_are_read() {
+    fn disk_counters_and_io_pressure_are_read() {
         let files = [
             (
                 "/proc/diskstats",

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_names_are_found_among_attributes() {
+    fn attributes_yield_numbers_and_names() {
         let bit = attribute(
             1,
             &[attribute(1, &3u32.to_ne_bytes()), attribute(2, b"rx-gro\0")].concat(),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_that_is_cut_off_is_not_there() {
+    fn truncated_attribute_is_ignored() {
         let whole = attribute(2, &8u32.to_ne_bytes());
         for end in 0..whole.len() {
             let message = Message {
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_that_is_not_there_refuses_everything() {
+    fn missing_interface_fails_all_queries() {
         let said = ask("no-such-if0");
         assert!(said.channels.is_none() && said.refusals.len() >= 4 || !said.refusals.is_empty());
     }

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_read_in_the_spellings_of_many_controllers() {
+    fn proc_interrupts_is_parsed_for_many_controllers() {
         let text = "           CPU0       CPU2\n\
             \x20 0:         47          0   IO-APIC   2-edge      timer\n\
             \x2038:          0     111097 PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0\n\
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn names_say_purpose_and_queue() {
+    fn interrupt_name_gives_purpose_and_queue() {
         use Purpose::{Both, Control, Receive, Transmit};
         for (name, expected) in [
             ("eth0-TxRx-3", (Both, Some(3))),

@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sockets_of_a_port_are_summed() {
+    fn reuseport_sockets_are_summed_by_port() {
         let socket = |inode: u64, port: u16, waiting: u64, dropped: u64| Listening {
             port,
             inode,
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn only_sockets_that_listen_have_a_queue_of_connections() {
+    fn only_listening_sockets_have_accept_queue() {
         let line = |state: &str| {
             format!(
                 "   0: 0100007F:1F90 00000000:0000 {state} 00000000:00000005 00:00000000 00000000     0        0 777 1 0 100"

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn list_ends_with_done() {
+    fn dump_ends_with_nlmsg_done() {
         use netlink_packet_core::{NLM_F_MULTIPART, NLMSG_DONE, NLMSG_ERROR};
         let row = |bytes: &[u8]| message(20, NLM_F_MULTIPART, bytes);
         let rows = [row(b"one"), row(b"second")].concat();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_are_cut_off_are_not_understood() {
+    fn truncated_messages_are_errors() {
         let whole = message(20, 0, b"four");
         for end in 1..whole.len() {
             assert!(read(&whole[..end]).is_err(), "cut at {end}");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_that_is_cut_off_is_not_there() {
+    fn truncated_attribute_is_ignored() {
         let pair = [
             DefaultNla::new(1, vec![7]),
             DefaultNla::new(2, b"value".to_vec()),

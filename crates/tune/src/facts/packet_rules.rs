@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_is_of_a_family_and_a_table() {
+    fn rule_has_family_and_table() {
         // Message for `nft add rule inet t c counter` on a little-endian machine: length 6, type 1, "t" and NUL.
         if cfg!(target_endian = "big") {
             return;

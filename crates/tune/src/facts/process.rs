@@ -207,7 +207,7 @@ mod tests {
     use crate::tree::Snapshot;
 
     #[test]
-    fn sockets_of_another_network_are_found_in_the_table_of_their_own() {
+    fn sockets_are_read_from_their_network_namespace() {
         let row =
             "0: 00000000:1F90 00000000:0000 0A 00000000:00000005 00:00000000 00000000 0 0 777 1";
         let found = |network: &str| {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_may_be_called_anything() {
+    fn thread_name_may_contain_parentheses() {
         let stat = "17 (a) b (c) S 1 1 1 0 -1 0 0 0 0 0 120 30 0 0 20 0 4 0 99 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 5 0 0";
         let status = "Name:\ta) b (c\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n";
         let expected = Thread {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_a_process_with_all_that_it_started() {
+    fn program_includes_descendant_processes() {
         check(&[(4, 1, &[4])], &[]);
         check(
             &[

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interface_has_a_name_and_a_discipline() {
+    fn link_message_gives_name_and_qdisc() {
         let names = [(LINK_NAME, "eth0"), (13, "other"), (LINK_QDISC, "mq")];
         let whole = message(LINK_NEW, &[0, 7, 0, 0], &names);
         assert_eq!(link(&whole), Some((7, "eth0".to_owned(), "mq".to_owned())));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_children_are_listed() {
+    fn only_child_qdiscs_are_listed() {
         let of = |parent: u32| message(QDISC_NEW, &[0, 7, 0, parent, 0], &[(QDISC_KIND, "fq")]);
         assert_eq!(below(&of(0x0001_0002)), Some((7, "fq".to_owned())));
         // The children of an mq created by the kernel have a parent without a major number: 0:1.

@@ -134,7 +134,7 @@ fd000000000000000000000000000000 08 00000000000000000000000000000000 00 00000000
     }
 
     #[test]
-    fn without_routes_no_interface_leads_anywhere() {
+    fn without_routes_no_interface_is_found() {
         let tree = Tree::of_snapshot(Snapshot::default());
         assert_eq!(
             interface_to(&tree, "10.0.2.9".parse().expect("an address")),

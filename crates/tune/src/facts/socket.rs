@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_is_read_and_a_short_answer_is_none() {
+    fn sock_diag_reply_is_parsed_or_too_short() {
         let mut bytes = vec![0; ANSWER_BYTES];
         bytes[..2].copy_from_slice(&[AF_INET, 6]);
         bytes[4..8].copy_from_slice(&[0x1F, 0x90, 0xC3, 0x50]);

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_says_how_many_bytes_wait() {
+    fn unread_bytes_are_parsed_from_proc_net_tcp() {
         let row = |state: &str, queue: &str| {
             format!(
                 "   0: 0100007F:1F90 0100007F:C350 {state} 00000000:{queue} 00:00000000 00000000  1000        0 777 1 0"

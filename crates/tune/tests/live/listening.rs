@@ -99,7 +99,7 @@ fn full_accept_queue_is_reported_with_drops() {
 }
 
 #[test]
-fn both_families_are_asked_and_a_snapshot_has_the_answers() {
+fn snapshot_has_ipv4_and_ipv6_listeners() {
     let listeners = [
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)),
         TcpListener::bind((Ipv6Addr::LOCALHOST, 0)),

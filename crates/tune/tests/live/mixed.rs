@@ -13,7 +13,7 @@ fn read() -> Facts {
 }
 
 #[test]
-fn mixed_namespaces_are_detected() {
+fn sysfs_of_another_namespace_is_detected() {
     let here = read();
     here.check_namespace()
         .expect("this /sys is of this namespace");

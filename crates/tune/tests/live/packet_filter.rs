@@ -62,7 +62,7 @@ fn rules_are_counted_by_family_and_table() {
 }
 
 #[test]
-fn rules_that_may_not_be_counted_are_absent() {
+fn rules_are_absent_without_privilege() {
     let read = || {
         // Drops the capabilities of this thread only.
         let none = CapabilitySets {

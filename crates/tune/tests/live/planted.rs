@@ -191,7 +191,7 @@ fn counter(process: u32, name: &str) -> u64 {
 }
 
 #[test]
-fn a_full_link() {
+fn saturated_server_link_is_diagnosed() {
     let shaper = "tc qdisc add dev v0 root tbf rate 20mbit burst 16kb latency 50ms";
     let Some(pair) = Pair::new("tbf", &[shaper]) else {
         return;
@@ -210,7 +210,7 @@ fn a_full_link() {
 }
 
 #[test]
-fn a_full_link_of_the_client() {
+fn saturated_client_link_is_diagnosed() {
     let Some(pair) = Pair::new("uplink", &[]) else {
         return;
     };
@@ -243,7 +243,7 @@ fn command_in(namespace: &Namespace, line: &str) -> bool {
 }
 
 #[test]
-fn a_server_that_sleeps() {
+fn sleeping_server_is_diagnosed() {
     let Some(pair) = Pair::new("sleeps", &[]) else {
         return;
     };
@@ -265,7 +265,7 @@ fn a_server_that_sleeps() {
 }
 
 #[test]
-fn a_small_accept_queue() {
+fn small_accept_queue_is_diagnosed() {
     let Some(pair) = Pair::new("queue", &[]) else {
         return;
     };
@@ -285,7 +285,7 @@ fn a_small_accept_queue() {
 }
 
 #[test]
-fn a_stopped_server() {
+fn stopped_server_is_diagnosed() {
     let Some(pair) = Pair::new("stopped", &[]) else {
         return;
     };
@@ -308,7 +308,7 @@ fn a_stopped_server() {
 }
 
 #[test]
-fn ports_that_run_out() {
+fn port_exhaustion_is_diagnosed() {
     let range = "sh -c 'echo 40000 40199 > /proc/sys/net/ipv4/ip_local_port_range'";
     let Some(pair) = Pair::new("ports", &[range]) else {
         return;
@@ -327,7 +327,7 @@ fn ports_that_run_out() {
 }
 
 #[test]
-fn a_receiver_of_datagrams_that_does_not_read() {
+fn unread_udp_socket_is_diagnosed() {
     let Some(pair) = Pair::new("udp", &[]) else {
         return;
     };
@@ -346,7 +346,7 @@ fn a_receiver_of_datagrams_that_does_not_read() {
 }
 
 #[test]
-fn clients_that_do_not_read() {
+fn client_not_reading_is_diagnosed() {
     let Some(pair) = Pair::new("deaf", &[]) else {
         return;
     };
@@ -367,7 +367,7 @@ fn clients_that_do_not_read() {
 }
 
 #[test]
-fn a_server_that_holds_requests() {
+fn server_holding_requests_is_diagnosed() {
     let Some(pair) = Pair::new("holds", &[]) else {
         return;
     };
@@ -386,7 +386,7 @@ fn a_server_that_holds_requests() {
 }
 
 #[test]
-fn a_client_that_asks_slowly() {
+fn slow_client_is_diagnosed() {
     let Some(pair) = Pair::new("slowly", &[]) else {
         return;
     };
@@ -404,7 +404,7 @@ fn a_client_that_asks_slowly() {
 }
 
 #[test]
-fn a_disk_that_a_server_writes_to() {
+fn busy_disk_is_diagnosed() {
     let directory = tempfile::tempdir_in("/var/tmp").expect("a directory");
     let file = directory.path().join("written");
     let server = Part::start(None, &format!("write {}", file.display()));
@@ -426,7 +426,7 @@ fn a_disk_that_a_server_writes_to() {
 }
 
 #[test]
-fn others_on_the_cpu_of_a_server() {
+fn competing_programs_are_diagnosed() {
     // Each has the weight of the server, which gets a fifth of the CPU.
     let others: Vec<Part> = (0..4).map(|_| Part::start(None, "spin 0")).collect();
     let server = Part::start(None, "nap 0");
@@ -445,7 +445,7 @@ fn others_on_the_cpu_of_a_server() {
 }
 
 #[test]
-fn a_server_that_waits_for_another() {
+fn wait_for_backend_is_diagnosed() {
     let Some(pair) = Pair::new("relay", &[]) else {
         return;
     };

@@ -10,7 +10,7 @@ use onrush_tune::tree::{Snapshot, Tree};
 use crate::namespace::Namespace;
 
 #[test]
-fn interfaces_of_this_machine_have_the_disciplines_that_tc_shows() {
+fn qdiscs_match_tc_output() {
     let Ok(shown) = Command::new("tc").args(["qdisc", "show"]).output() else {
         eprintln!("skipped: tc is not installed (Debian's package is iproute2)");
         return;
@@ -45,7 +45,7 @@ fn interfaces_of_this_machine_have_the_disciplines_that_tc_shows() {
 }
 
 #[test]
-fn what_is_below_the_root_is_seen() {
+fn child_qdiscs_are_read() {
     let Some(namespace) = Namespace::after(
         "qdisc",
         &[

@@ -56,7 +56,7 @@ fn revert(root: &Path, force: Force) -> Vec<Reverted> {
 }
 
 #[test]
-fn reverting_restores_every_byte() {
+fn revert_restores_files_exactly() {
     let root = cloud().write();
     let before = files(root.path());
     let applied = apply_to(root.path());
@@ -133,7 +133,7 @@ impl Machine for FaultyMachine {
 }
 
 #[test]
-fn a_run_is_undone_without_those_before_it() {
+fn undo_affects_last_run_only() {
     let root = cloud().write();
     let before = files(root.path());
     apply_to(root.path());
@@ -161,7 +161,7 @@ fn a_run_is_undone_without_those_before_it() {
 }
 
 #[test]
-fn a_crash_at_any_change_can_be_reverted() {
+fn crash_during_apply_can_be_reverted() {
     let root = cloud().write();
     let before = files(root.path());
     let changes = apply_to(root.path()).len();
@@ -195,7 +195,7 @@ fn a_crash_at_any_change_can_be_reverted() {
 }
 
 #[test]
-fn a_crash_while_reverting_can_be_reverted() {
+fn crash_during_revert_can_be_reverted() {
     let root = cloud().write();
     let before = files(root.path());
     let quiet = std::panic::take_hook();
@@ -222,7 +222,7 @@ fn a_crash_while_reverting_can_be_reverted() {
 }
 
 #[test]
-fn refusal_does_not_stop_apply() {
+fn refused_change_does_not_stop_apply() {
     use rustix::io::Errno;
     let root = cloud().write();
     let before = files(root.path());
@@ -301,7 +301,7 @@ fn full_disk_stops_apply() {
 }
 
 #[test]
-fn kept_value_is_recorded() {
+fn value_adjusted_by_kernel_is_recorded() {
     let root = cloud().write();
     let before = files(root.path());
     let mut machine = FaultyMachine::at(root.path(), |path, _| {
@@ -361,7 +361,7 @@ fn foreign_value_is_a_conflict() {
 }
 
 #[test]
-fn a_device_that_vanishes_between_plan_and_apply_is_reported() {
+fn device_removed_before_apply_is_reported() {
     let root = cloud().write();
     let mut machine = Root::open(root.path()).expect("a root");
     let plan = advise::plan(&machine.facts().expect("facts"), &Request::default()).expect("a plan");
@@ -382,7 +382,7 @@ fn a_device_that_vanishes_between_plan_and_apply_is_reported() {
 }
 
 #[test]
-fn a_device_that_vanishes_before_revert_is_gone_and_not_a_conflict() {
+fn device_removed_before_revert_is_not_a_conflict() {
     let root = cloud().write();
     apply_to(root.path());
     fs::remove_file(root.path().join("sys/class/net/eth0")).expect("it was there");
@@ -396,7 +396,7 @@ fn a_device_that_vanishes_before_revert_is_gone_and_not_a_conflict() {
 }
 
 #[test]
-fn other_numbers_of_queues_are_reverted_by_queue_and_not_by_interrupt() {
+fn changed_queue_count_is_reverted_by_queue() {
     for (queues, expected) in [(1, "4"), (20, "4")] {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("journal");
@@ -433,7 +433,7 @@ fn other_numbers_of_queues_are_reverted_by_queue_and_not_by_interrupt() {
 }
 
 #[test]
-fn the_plan_at_every_boot_is_written_to_drop_ins_and_removed_again() {
+fn persisted_drop_ins_are_written_and_removed() {
     let root = cloud().write();
     let before = files(root.path());
     let plan = advise::plan(
@@ -486,7 +486,7 @@ fn the_plan_at_every_boot_is_written_to_drop_ins_and_removed_again() {
 }
 
 #[test]
-fn settings_that_are_in_force_since_the_boot_stay_in_the_file_that_sets_them() {
+fn persist_keeps_settings_applied_at_boot() {
     let root = cloud().write();
     let facts = || Root::open(root.path()).expect("a root").facts();
     let plan = || advise::plan(&facts().expect("facts"), &Request::default()).expect("a plan");
@@ -510,7 +510,7 @@ fn settings_that_are_in_force_since_the_boot_stay_in_the_file_that_sets_them() {
 }
 
 #[test]
-fn a_snapshot_cannot_be_changed() {
+fn snapshot_cannot_be_changed() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let error = Root::open(file.path()).err().expect("refused");
     assert!(
@@ -522,7 +522,7 @@ fn a_snapshot_cannot_be_changed() {
 }
 
 #[test]
-fn a_script_sets_nothing_for_queues_that_get_other_interrupts() {
+fn script_skips_queues_after_channel_change() {
     let model = Model::new(Shape::new(1, 16, 1).with("eth0", Kind::Ena, 0, 20, 3), 32);
     let plan = advise::plan(&model.facts().expect("facts"), &Request::default()).expect("a plan");
     let script = report::script(&plan);
@@ -544,7 +544,7 @@ fn a_script_sets_nothing_for_queues_that_get_other_interrupts() {
 }
 
 #[test]
-fn links_of_a_machine_do_not_lead_the_journal_or_the_drop_ins_out_of_it() {
+fn symlinks_cannot_redirect_journal_or_drop_ins() {
     let outside = tempfile::tempdir().expect("a directory");
     let link = |root: &Path, target: &Path, name: &str| {
         fs::create_dir_all(root.join(name).parent().expect("a directory")).expect("made");

@@ -129,14 +129,14 @@ fn placement_changes_gradually() {
 }
 
 #[test]
-fn sixty_three_queues_of_256_cores_take_about_what_sixty_four_do() {
+fn odd_queue_count_takes_similar_cores() {
     let facts = machine(1, 256, 1, 1);
     let all = |queues: usize| taken(&facts, queues).expect("set aside").0;
     assert_eq!([1, 8, 16, 63, 64, 65].map(all), [8, 64, 128, 65, 64, 64]);
 }
 
 #[test]
-fn near_nodes_of_the_package_help_where_the_device_s_own_is_small() {
+fn small_numa_node_borrows_nearby_nodes() {
     // 128 cores in 16 nodes, 8 of them in each package.
     let mut facts = machine(16, 8, 1, 8);
     facts.interfaces = vec![card("eth0", 3, 63, Some(100_000))];
@@ -226,7 +226,7 @@ fn idle_standby_interface_gets_one_sixteenth_of_cores() {
 }
 
 #[test]
-fn virtual_functions_take_nothing_from_their_parent() {
+fn virtual_functions_do_not_reduce_parent_cores() {
     let function = |at: usize| Interface {
         physical_function: Some("0000:fast".to_owned()),
         ..changeable(card(&format!("v{at}"), 0, 8, Some(100_000)), 8)
@@ -236,7 +236,7 @@ fn virtual_functions_take_nothing_from_their_parent() {
 }
 
 #[test]
-fn a_node_whose_only_core_went_to_its_neighbour_shares_it() {
+fn single_core_node_is_shared_with_neighbour() {
     let mut facts = machine(8, 1, 1, 8);
     facts.interfaces = vec![
         card("fast", 0, 8, Some(100_000)),
@@ -252,7 +252,7 @@ fn a_node_whose_only_core_went_to_its_neighbour_shares_it() {
 }
 
 #[test]
-fn traffic_weighs_more_than_speed() {
+fn traffic_outweighs_link_speed() {
     let mut facts = machine(1, 64, 1, 1);
     facts.counts.uptime = 100.0;
     let packets = BTreeMap::from([("rx_packets".to_owned(), 90_000_000)]);
@@ -270,7 +270,7 @@ fn traffic_weighs_more_than_speed() {
 }
 
 #[test]
-fn a_link_gets_no_more_cores_than_its_smallest_packets_take() {
+fn link_cores_are_limited_by_packet_rate() {
     let mut facts = machine(1, 128, 1, 1);
     for (speed, cores) in [(1_000, 6), (10, 1), (100_000, 32)] {
         facts.interfaces = vec![card("eth0", 0, 64, Some(speed))];
@@ -279,7 +279,7 @@ fn a_link_gets_no_more_cores_than_its_smallest_packets_take() {
 }
 
 #[test]
-fn netvsc_and_its_virtual_function_are_both_planned_and_share_their_cpus() {
+fn netvsc_and_its_virtual_function_share_cpus() {
     let mut facts = machine(1, 16, 1, 1);
     let mut netvsc = card("eth0", 0, 8, Some(50_000));
     netvsc.lower = vec!["enP1".to_owned()];
@@ -297,7 +297,7 @@ fn netvsc_and_its_virtual_function_are_both_planned_and_share_their_cpus() {
 }
 
 #[test]
-fn isolated_sibling_stays_unused() {
+fn isolated_sibling_is_not_used() {
     let mut facts = machine(1, 16, 2, 1);
     facts.topology.isolated = (0..32).filter(|cpu| cpu % 2 == 1).collect();
     facts.interfaces = vec![card("eth0", 0, 16, None)];
@@ -307,7 +307,7 @@ fn isolated_sibling_stays_unused() {
 }
 
 #[test]
-fn cores_that_differ_by_a_few_per_cent_are_of_one_kind() {
+fn small_capacity_differences_are_ignored() {
     let mut facts = machine(1, 16, 1, 1);
     facts.interfaces = vec![card("eth0", 0, 16, None)];
     let of_one = cpus(&placed(&facts), "eth0").0;
@@ -330,7 +330,7 @@ fn sizes(cores: usize, queues: usize) -> (i64, i64) {
 }
 
 #[test]
-fn small_machine_with_many_queues_does_not_jump() {
+fn placement_changes_gradually_on_small_machines() {
     assert_eq!(
         [6, 7, 8, 9, 11, 12].map(|cores| sizes(cores, cores).0),
         [6, 7, 6, 5, 3, 3]
@@ -422,7 +422,7 @@ fn check_fast_half(facts: &Facts, placement: &Placement) {
 }
 
 #[test]
-fn half_of_the_fast_cores_stay_with_the_application() {
+fn application_keeps_half_of_fast_cores() {
     for (fast, efficient, tiny) in [
         (2, 8, 2),
         (4, 4, 0),
@@ -490,7 +490,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_placement_holds(
+    fn random_placements_satisfy_invariants(
         (nodes, cores, siblings, packages) in (1usize..5, 1usize..20, 1usize..3, 1usize..3),
         cards in cards(),
         traffic in prop::collection::vec(0u64..40, 7),

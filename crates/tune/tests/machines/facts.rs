@@ -82,14 +82,14 @@ fn check_against_hwloc(root: &Path, what: &str) {
 }
 
 #[test]
-fn the_topology_of_recorded_machines_is_what_hwloc_sees() {
+fn recorded_topology_matches_hwloc() {
     for name in RECORDED {
         check_against_hwloc(recorded(name).path(), name);
     }
 }
 
 #[test]
-fn the_topology_of_generated_machines_is_what_hwloc_sees() {
+fn generated_topology_matches_hwloc() {
     let mut sparse = Machine::new(2, 4, 2);
     sparse.offline = vec![0, 5, 14, 15];
     let shapes = [
@@ -104,7 +104,7 @@ fn the_topology_of_generated_machines_is_what_hwloc_sees() {
 }
 
 #[test]
-fn recorded_interfaces_have_their_devices_queues_and_nodes() {
+fn recorded_interfaces_have_devices_queues_and_nodes() {
     let root = recorded("32em64t-2n8c+1mic");
     let facts = read(root.path());
     let names: Vec<&str> = facts
@@ -199,7 +199,7 @@ fn interrupts_are_assigned_for_every_driver() {
 }
 
 #[test]
-fn portals_of_dpaa2_are_those_of_all_cpus() {
+fn dpaa2_portals_cover_all_cpus() {
     let root = Machine::new(1, 4, 1)
         .with("eth0", Kind::Dpaa2, 0, 4, 3)
         .with("eth1", Kind::Dpaa2, 0, 4, 3)
@@ -217,7 +217,7 @@ fn portals_of_dpaa2_are_those_of_all_cpus() {
 }
 
 #[test]
-fn representor_leaves_the_interrupts_to_its_parent() {
+fn representor_has_no_interrupts() {
     let root = Machine::new(1, 4, 1)
         .with("eth0", Kind::Mlx5, 0, 2, 3)
         .write();
@@ -253,7 +253,7 @@ fn representor_leaves_the_interrupts_to_its_parent() {
 }
 
 #[test]
-fn the_second_half_of_the_blocks_of_gvnic_receives() {
+fn gvnic_receive_interrupts_are_second_half() {
     let root = Machine::new(1, 8, 1)
         .with("ens4", Kind::Gve, 0, 3, 3)
         .write();
@@ -281,7 +281,7 @@ fn the_second_half_of_the_blocks_of_gvnic_receives() {
 }
 
 #[test]
-fn without_a_table_of_the_device_its_interrupts_are_found_by_their_names() {
+fn interrupts_are_matched_by_name_without_msi_directory() {
     for kind in [
         Kind::Ixgbevf,
         Kind::Ena,
@@ -308,7 +308,7 @@ fn without_a_table_of_the_device_its_interrupts_are_found_by_their_names() {
 }
 
 #[test]
-fn a_control_group_limits_the_cpus_and_the_own_process_does_not() {
+fn cgroup_limits_cpus_but_own_affinity_does_not() {
     let root = Machine::new(1, 8, 1).write();
     let write = |path: &str, text: &str| {
         let path = root.path().join(path);
@@ -327,7 +327,7 @@ fn a_control_group_limits_the_cpus_and_the_own_process_does_not() {
 }
 
 #[test]
-fn distances_are_those_of_node_numbers() {
+fn numa_distances_are_indexed_by_node_id() {
     let mut machine = Machine::new(4, 2, 1);
     machine.node_ids = vec![0, 3, 8, 9];
     machine.memory_nodes = vec![1, 12];
@@ -339,7 +339,7 @@ fn distances_are_those_of_node_numbers() {
 }
 
 #[test]
-fn cores_of_low_power_are_not_fast() {
+fn low_power_cores_are_not_fast() {
     let mut machine = Machine::new(1, 16, 1);
     (machine.slow_cores, machine.low_power_cores) = (10, 2);
     let cores = read(machine.write().path()).topology.cores;
@@ -357,7 +357,7 @@ fn cores_of_low_power_are_not_fast() {
 }
 
 #[test]
-fn node_minus_one_is_unknown() {
+fn numa_node_minus_one_is_unknown() {
     let root = Machine::new(2, 2, 1)
         .with("eth0", Kind::Ena, -1, 2, 0)
         .write();
@@ -368,7 +368,7 @@ fn node_minus_one_is_unknown() {
 }
 
 #[test]
-fn a_bond_over_vlans_stands_on_its_devices() {
+fn bond_resolves_to_physical_devices() {
     let root = Machine::new(1, 4, 1)
         .with("eth0", Kind::Ena, 0, 2, 0)
         .with("eth1", Kind::Ena, 0, 2, 0)

@@ -47,7 +47,7 @@ fn check(root: &Path, stops: usize, text: &str) {
 }
 
 #[test]
-fn irqbalance_keeps_running_only_if_it_bans_all_interrupts_of_the_plan() {
+fn irqbalance_runs_if_planned_interrupts_are_banned() {
     const KEEPS: &str = "keeps running: its options ban the interrupts of this plan";
     const STOPS: &str = "is stopped: to keep it running for other devices, set IRQBALANCE_ARGS=\"--banirq=40 --banirq=41\"";
     for (arguments, stops, text) in [
@@ -69,7 +69,7 @@ fn irqbalance_keeps_running_only_if_it_bans_all_interrupts_of_the_plan() {
 }
 
 #[test]
-fn interrupts_already_in_place_are_banned_too() {
+fn already_placed_interrupts_must_be_banned() {
     let root = root(&["--banirq=41"]);
     let moved = plan(root.path());
     let in_place = moved
@@ -111,7 +111,7 @@ impl Machine for WithServices {
 }
 
 #[test]
-fn revert_starts_irqbalance_again_only_if_apply_stopped_it() {
+fn revert_restarts_irqbalance_if_apply_stopped_it() {
     for (arguments, between) in [
         (&[][..], "inactive"),
         (&["--banirq=40", "--banirq=41"], "active"),

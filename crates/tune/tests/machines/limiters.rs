@@ -220,12 +220,12 @@ fn check(plant: impl Fn(&mut Machine), without: Limiter, with: Limiter) {
 }
 
 #[test]
-fn a_client_that_asks_for_no_more() {
+fn client_without_more_requests_is_limiter() {
     check(|_| {}, Limiter::Client, Limiter::Client);
 }
 
 #[test]
-fn one_cpu_full_of_packets() {
+fn softirq_on_single_cpu_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.cpus([(990, 10, 0), (10, 200, 0), (10, 200, 0), (10, 200, 0)]);
     };
@@ -233,13 +233,13 @@ fn one_cpu_full_of_packets() {
 }
 
 #[test]
-fn every_cpu_full_of_packets() {
+fn softirq_on_all_cpus_is_limiter() {
     let plant = |machine: &mut Machine| machine.cpus([(900, 90, 0); 4]);
     check(plant, Limiter::Softirq, Limiter::Softirq);
 }
 
 #[test]
-fn a_server_that_fills_every_cpu() {
+fn server_using_all_cpus_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.cpus([(100, 890, 0); 4]);
         machine.ran(3_400, 9_000_000_000);
@@ -249,7 +249,7 @@ fn a_server_that_fills_every_cpu() {
 }
 
 #[test]
-fn one_thread_that_is_full() {
+fn single_saturated_thread_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.cpus([(10, 985, 0), (10, 100, 0), (10, 100, 0), (10, 100, 0)]);
         machine.ran(990, 1_000_000);
@@ -258,7 +258,7 @@ fn one_thread_that_is_full() {
 }
 
 #[test]
-fn other_programs_that_fill_the_cpus() {
+fn other_programs_using_all_cpus_are_limiter() {
     let plant = |machine: &mut Machine| {
         machine.cpus([(10, 985, 0); 4]);
         machine.ran(100, 6_000_000_000);
@@ -274,13 +274,13 @@ fn other_programs_that_fill_the_cpus() {
 }
 
 #[test]
-fn a_neighbour_that_takes_cpu_time() {
+fn steal_time_is_limiter() {
     let plant = |machine: &mut Machine| machine.cpus([(20, 400, 300); 4]);
     check(plant, Limiter::Steal, Limiter::Steal);
 }
 
 #[test]
-fn a_ring_without_room() {
+fn full_receive_ring_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.device("rx_packets", 100_000);
         machine.device("rx_missed_errors", 3_000);
@@ -290,7 +290,7 @@ fn a_ring_without_room() {
 }
 
 #[test]
-fn a_backlog_without_room() {
+fn full_softnet_backlog_is_limiter() {
     let plant = |machine: &mut Machine| {
         let softnet = machine.after.softnet.get_mut(&0).expect("it is there");
         (softnet.processed, softnet.dropped) = (100_000, 2_000);
@@ -299,7 +299,7 @@ fn a_backlog_without_room() {
 }
 
 #[test]
-fn an_allowance_of_the_provider() {
+fn exceeded_provider_allowance_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.device("rx_packets", 100_000);
         machine.device("pps_allowance_exceeded", 4_000);
@@ -309,7 +309,7 @@ fn an_allowance_of_the_provider() {
 }
 
 #[test]
-fn a_full_table_of_tracked_connections() {
+fn full_conntrack_table_is_limiter() {
     let full = |machine: &mut Machine| {
         machine.samples(|_, sample| {
             sample.tracked.as_mut().expect("it is there").entries = 262_144;
@@ -325,7 +325,7 @@ fn a_full_table_of_tracked_connections() {
 }
 
 #[test]
-fn a_full_table_of_neighbours() {
+fn full_neighbour_table_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.samples(|at, sample| {
             let table = &mut sample.neighbours.as_mut().expect("they are there")[0];
@@ -336,7 +336,7 @@ fn a_full_table_of_neighbours() {
 }
 
 #[test]
-fn memory_of_tcp_that_is_used_up() {
+fn tcp_memory_pressure_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.counter("TcpExtTCPMemoryPressures", 40);
         machine.counter("TcpExtTCPAbortOnMemory", 900);
@@ -345,7 +345,7 @@ fn memory_of_tcp_that_is_used_up() {
 }
 
 #[test]
-fn packets_lost_on_the_way() {
+fn packet_loss_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.counter("TcpRetransSegs", 5_000);
         machine.connections(|one| one.unsent = 15);
@@ -354,7 +354,7 @@ fn packets_lost_on_the_way() {
 }
 
 #[test]
-fn a_shaper_beyond_this_machine() {
+fn remote_shaper_is_network_limiter() {
     let plant = |machine: &mut Machine| {
         machine.counter("TcpRetransSegs", 400);
         machine.connections(|one| (one.unsent, one.unsent_bytes) = (18, 900_000));
@@ -363,7 +363,7 @@ fn a_shaper_beyond_this_machine() {
 }
 
 #[test]
-fn clients_that_do_not_read() {
+fn client_not_reading_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.connections(|one| (one.unsent, one.refused) = (18, 18));
     };
@@ -371,7 +371,7 @@ fn clients_that_do_not_read() {
 }
 
 #[test]
-fn a_link_of_100_gigabits() {
+fn saturated_100_gbit_link_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.samples(|at, sample| link(sample).sent_bytes = 15_000_000_000 * at);
     };
@@ -379,7 +379,7 @@ fn a_link_of_100_gigabits() {
 }
 
 #[test]
-fn a_shaper_before_the_link() {
+fn local_shaper_is_link_limiter() {
     // The rate of htb is in its classes, so the standing queue is the evidence.
     let plant = |machine: &mut Machine| {
         machine.counter("TcpRetransSegs", 900);
@@ -401,7 +401,7 @@ fn a_shaper_before_the_link() {
 }
 
 #[test]
-fn packets_that_wait_for_their_time() {
+fn paced_packets_do_not_limit() {
     let plant = |machine: &mut Machine| {
         machine.samples(|_, sample| {
             let discipline = discipline(sample);
@@ -413,7 +413,7 @@ fn packets_that_wait_for_their_time() {
 }
 
 #[test]
-fn a_disk_that_every_request_waits_for() {
+fn stalled_disk_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.after.disk_stall = Some(9_000_000);
         let disk = Disk {
@@ -444,7 +444,7 @@ fn a_disk_that_every_request_waits_for() {
 }
 
 #[test]
-fn local_ports_that_run_out() {
+fn local_port_exhaustion_is_limiter() {
     let used = |used: u64, own: Option<u64>| {
         move |machine: &mut Machine| {
             machine.connections(|one| {
@@ -465,7 +465,7 @@ fn local_ports_that_run_out() {
 }
 
 #[test]
-fn datagrams_without_room() {
+fn full_udp_buffer_is_limiter() {
     let plant = |own: bool| {
         move |machine: &mut Machine| {
             machine.counter("UdpInDatagrams", 50_000);
@@ -487,7 +487,7 @@ fn datagrams_without_room() {
 }
 
 #[test]
-fn a_server_that_does_not_accept() {
+fn unaccepted_connections_limit_application() {
     let plant = |machine: &mut Machine| {
         machine.samples(|_, sample| sample.unaccepted = Some([(80, 29)].into()));
     };
@@ -500,7 +500,7 @@ fn a_server_that_does_not_accept() {
 }
 
 #[test]
-fn a_process_without_a_file_left() {
+fn open_file_limit_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.server(|process| process.files = Some(1_024));
         machine.samples(|_, sample| sample.unaccepted = Some([(80, 40)].into()));
@@ -509,7 +509,7 @@ fn a_process_without_a_file_left() {
 }
 
 #[test]
-fn a_quota_of_cpu_time() {
+fn cpu_quota_is_limiter() {
     let plant = |machine: &mut Machine| {
         machine.after.groups = vec![Group {
             path: "/web".to_owned(),
@@ -524,7 +524,7 @@ fn a_quota_of_cpu_time() {
 }
 
 #[test]
-fn an_upload_over_a_link_of_unknown_rate() {
+fn unknown_link_rate_prevents_diagnosis() {
     let plant = |machine: &mut Machine| {
         machine.facts.interfaces[0].speed_mbps = None;
         machine.samples(|at, sample| link(sample).received_bytes = 100_000_000 * at);
@@ -533,7 +533,7 @@ fn an_upload_over_a_link_of_unknown_rate() {
 }
 
 #[test]
-fn a_process_whose_files_cannot_be_seen() {
+fn unreadable_process_files_prevent_diagnosis() {
     let plant = |machine: &mut Machine| {
         machine.server(|process| process.files = None);
         machine.connections(|one| (one.open, one.remote, one.served) = (0, 0, 0));
@@ -549,7 +549,7 @@ fn a_process_whose_files_cannot_be_seen() {
 }
 
 #[test]
-fn another_namespace_that_may_not_be_entered() {
+fn inaccessible_namespace_prevents_diagnosis() {
     let plant = |machine: &mut Machine| {
         machine.samples(|_, sample| {
             *sample = Sample {
@@ -563,7 +563,7 @@ fn another_namespace_that_may_not_be_entered() {
 }
 
 #[test]
-fn a_disk_without_a_network() {
+fn stalled_disk_without_traffic_prevents_diagnosis() {
     let plant = |machine: &mut Machine| {
         machine.counter("TcpInSegs", 10);
         machine.after.disk_stall = Some(3_000_000);
@@ -573,7 +573,7 @@ fn a_disk_without_a_network() {
 }
 
 #[test]
-fn a_server_that_waits_for_another() {
+fn wait_for_backend_prevents_diagnosis() {
     let plant = |machine: &mut Machine| {
         machine.connections(|one| {
             (one.held, one.asking) = (18, 12);

@@ -53,7 +53,7 @@ fn check_warnings(files: &[(&str, &str)], expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn later_sysctl_file_with_another_value_is_a_warning() {
+fn conflicting_later_sysctl_file_is_a_warning() {
     const LOCAL: &str = "etc/sysctl.d/99-local.conf";
     for (file, text) in [
         (LOCAL, "net.core.somaxconn = 1024\n"),
@@ -88,7 +88,7 @@ fn later_sysctl_file_with_another_value_is_a_warning() {
 }
 
 #[test]
-fn only_the_last_line_for_a_key_is_a_warning() {
+fn only_last_line_for_key_is_a_warning() {
     let (low, same) = (
         "net.core.somaxconn = 1024\n",
         "net.core.somaxconn = 65535\n",
@@ -109,7 +109,7 @@ fn only_the_last_line_for_a_key_is_a_warning() {
 }
 
 #[test]
-fn setting_of_an_earlier_run_is_checked_too() {
+fn settings_of_earlier_runs_are_checked() {
     let root = root();
     let persist = |settings: &[(String, String)]| {
         let program = Path::new("/usr/bin/onrush");

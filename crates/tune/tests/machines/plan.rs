@@ -14,7 +14,7 @@ fn cloud(siblings: usize) -> Machine {
 }
 
 #[test]
-fn one_queue_interrupts_one_cpu_and_is_steered_to_seven_of_its_node() {
+fn single_queue_is_steered_to_seven_node_cpus() {
     // The interrupt was in the second node, the only hint.
     let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 1, 16));
     assert_eq!(layout(&plan), ["16 | 17-23"]);
@@ -30,14 +30,14 @@ fn one_queue_interrupts_one_cpu_and_is_steered_to_seven_of_its_node() {
 }
 
 #[test]
-fn a_known_node_beats_where_the_interrupt_is() {
+fn known_numa_node_overrides_interrupt_cpu() {
     let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, 1, 1, 3));
     assert_eq!(layout(&plan), ["16 | 17-23"]);
     assert_eq!(proposed(&plan, "smp_affinity_list"), ["16"]);
 }
 
 #[test]
-fn two_queues_of_an_unknown_node_are_spread_over_both() {
+fn two_queues_are_spread_over_both_nodes() {
     let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 2, 0));
     assert_eq!(layout(&plan), ["0 | 1-7", "16 | 17-23"]);
     assert_eq!(proposed(&plan, "rps_cpus"), ["000000fe", "00fe0000"]);
@@ -45,7 +45,7 @@ fn two_queues_of_an_unknown_node_are_spread_over_both() {
 }
 
 #[test]
-fn four_queues_in_one_interface_or_two_use_the_whole_machine() {
+fn four_queues_use_whole_machine() {
     let one = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 4, 0));
     assert_eq!(
         layout(&one),
@@ -81,7 +81,7 @@ fn four_queues_in_one_interface_or_two_use_the_whole_machine() {
 }
 
 #[test]
-fn siblings_of_an_interrupted_cpu_are_not_steered_to() {
+fn siblings_of_interrupt_cpu_are_not_steered_to() {
     // Eight cores with two siblings each in a node: CPU 16 and 24 would be siblings if numbered as in the first test.
     let mut machine = cloud(2);
     let number = |place: usize| place / 16 * 16 + place % 2 * 8 + place % 16 / 2;
@@ -93,7 +93,7 @@ fn siblings_of_an_interrupted_cpu_are_not_steered_to() {
 }
 
 #[test]
-fn thirty_two_queues_on_64_cores_interrupt_the_last_sixteen() {
+fn thirty_two_queues_use_last_quarter_of_cores() {
     let plan = plan(&Machine::new(1, 64, 1).with("ens5", Kind::Ena, 0, 32, 0));
     let placed = &plan.placement.interfaces[0];
     assert_eq!(placed.irq_cpus.to_string(), "48-63");
@@ -157,7 +157,7 @@ fn surplus_queues_are_removed() {
 }
 
 #[test]
-fn interfaces_of_one_node_share_its_cores() {
+fn interfaces_of_same_node_share_cores() {
     let with = |queues: &[usize]| {
         let cards = queues.iter().enumerate();
         cards.fold(Machine::new(2, 16, 1), |machine, (at, queues)| {
@@ -172,7 +172,7 @@ fn interfaces_of_one_node_share_its_cores() {
 }
 
 #[test]
-fn small_machines_use_all_their_queues() {
+fn small_machines_use_all_queues() {
     // One core per queue, with the application on all of them, as in a cloud.
     for (machine, expected) in [
         (Machine::new(1, 4, 1), ["0 | ", "1 | ", "2 | ", "3 | "]),
@@ -196,7 +196,7 @@ fn small_machines_use_all_their_queues() {
 }
 
 #[test]
-fn a_single_queue_is_steered_from_four_cores_on() {
+fn single_queue_is_steered_from_four_cores() {
     for (cores, expected) in [(4, "0 | 1"), (5, "0 | 1"), (6, "0 | 1-2"), (7, "0 | 1-2")] {
         let plan = plan(&Machine::new(1, cores, 1).with("eth0", Kind::Virtio, 0, 1, 0));
         assert_eq!(layout(&plan), [expected]);
@@ -205,7 +205,7 @@ fn a_single_queue_is_steered_from_four_cores_on() {
 }
 
 #[test]
-fn reasons_count_what_is_there() {
+fn reasons_state_correct_counts() {
     let reasons = |machine: &Machine, most: usize| {
         let plan = advise::plan(&changeable(machine, &[most], None), &Request::default());
         let plan = plan.expect("a plan");
@@ -353,7 +353,7 @@ fn name_interrupts(root: &Path) {
 }
 
 #[test]
-fn a_bond_is_planned_by_its_devices_and_an_unknown_name_is_an_error() {
+fn bond_is_planned_through_its_devices() {
     let root = cloud(1)
         .with("eth0", Kind::Ena, 0, 2, 0)
         .with("eth1", Kind::Ena, 1, 2, 0)
@@ -380,7 +380,7 @@ fn a_bond_is_planned_by_its_devices_and_an_unknown_name_is_an_error() {
 }
 
 #[test]
-fn old_advice_is_recognised_and_never_proposed() {
+fn obsolete_advice_is_noted_and_never_proposed() {
     let root = cloud(1).write();
     fs::create_dir_all(root.path().join("etc/sysctl.d")).expect("a directory");
     fs::write(
@@ -404,7 +404,7 @@ fn old_advice_is_recognised_and_never_proposed() {
 }
 
 #[test]
-fn settings_that_are_high_already_are_left_alone() {
+fn higher_settings_are_unchanged() {
     let root = cloud(1).write();
     fs::write(root.path().join("proc/sys/net/core/somaxconn"), "1000000\n").expect("written");
     let plan = plan_of(root.path(), &Request::default());
@@ -413,7 +413,7 @@ fn settings_that_are_high_already_are_left_alone() {
 }
 
 #[test]
-fn tables_of_packet_filters_are_noted() {
+fn packet_filter_tables_are_noted() {
     let root = cloud(1).write();
     let notes = |root: &Path| {
         let plan = plan_of(root, &Request::default());
@@ -436,7 +436,7 @@ fn tables_of_packet_filters_are_noted() {
 }
 
 #[test]
-fn timers_of_systemd_are_one_note_where_systemd_runs() {
+fn systemd_timers_are_noted_once() {
     let root = cloud(1).write();
     let unit = |name: &str, target: &str| {
         let path = root.path().join(name);
@@ -488,7 +488,7 @@ fn timers_of_systemd_are_one_note_where_systemd_runs() {
 }
 
 #[test]
-fn keys_of_the_json_are_those_that_are_documented() {
+fn json_keys_match_documentation() {
     let plan = plan(&cloud(1).with("eth0", Kind::Ixgbevf, -1, 1, 16));
     let json = serde_json::to_value(&plan).expect("JSON");
     let eth0 = &json["interfaces"][0];

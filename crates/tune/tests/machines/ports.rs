@@ -29,7 +29,7 @@ fn ports(kind: Kind) -> tempfile::TempDir {
 }
 
 #[test]
-fn interfaces_of_one_device_get_the_interrupts_that_have_their_name() {
+fn shared_device_interrupts_are_assigned_by_interface_name() {
     let root = ports(Kind::Ixgbevf);
     let facts = read(root.path());
     for (name, numbers) in [("eth0", [40, 41, 42]), ("eth1", [43, 44, 45])] {
@@ -104,7 +104,7 @@ fn ambiguous_interrupts_are_not_moved() {
 }
 
 #[test]
-fn queues_with_one_interrupt_are_placed_together() {
+fn queues_sharing_interrupt_are_placed_together() {
     let shared = plan(&Machine::new(1, 16, 1).with("eth0", Kind::VirtioShared, 0, 4, 5));
     assert_eq!(layout(&shared), ["0 | 1-7"; 4]);
     assert_eq!(proposed(&shared, "smp_affinity_list"), ["0"]);
@@ -122,7 +122,7 @@ fn queues_with_one_interrupt_are_placed_together() {
 }
 
 #[test]
-fn channels_are_moved_by_their_cpu() {
+fn vmbus_channels_are_moved_by_cpu_file() {
     let machine = Machine::new(1, 16, 1).with("eth0", Kind::Netvsc, 0, 4, 5);
     let plan = plan(&machine);
     assert_eq!(layout(&plan), ["12 | ", "13 | ", "14 | ", "15 | "]);
@@ -181,7 +181,7 @@ fn ports_of_mana(kind: Kind, queues: usize) -> tempfile::TempDir {
 }
 
 #[test]
-fn ports_of_mana_share_the_interrupt_of_each_queue() {
+fn mana_ports_share_queue_interrupts() {
     for queues in [4, 2] {
         let root = ports_of_mana(Kind::Mana, queues);
         let facts = read(root.path());
@@ -214,7 +214,7 @@ fn ports_of_mana_share_the_interrupt_of_each_queue() {
 }
 
 #[test]
-fn port_whose_interrupts_move_with_another_is_named_in_the_reasons() {
+fn reasons_mention_port_with_shared_interrupts() {
     let root = ports_of_mana(Kind::Mana, 2);
     for (asked, other) in [("eth1", "eth0"), ("eth0", "eth1")] {
         let request = Request {
@@ -237,7 +237,7 @@ fn port_whose_interrupts_move_with_another_is_named_in_the_reasons() {
 }
 
 #[test]
-fn revert_restores_interrupts_of_several_ports() {
+fn revert_restores_interrupts_of_all_ports() {
     let root = ports_of_mana(Kind::Mana, 2);
     let values = || {
         (41..45).map(|irq| {
@@ -259,7 +259,7 @@ fn revert_restores_interrupts_of_several_ports() {
 }
 
 #[test]
-fn port_of_mana_with_more_queues_leads_wherever_it_stands() {
+fn mana_port_with_most_queues_is_primary() {
     let root = ports_of_mana(Kind::Mana, 2);
     for (one, other) in [("eth0", "z"), ("eth1", "eth0"), ("z", "eth1")] {
         let net = root.path().join("sys/class/net");
@@ -279,7 +279,7 @@ fn port_of_mana_with_more_queues_leads_wherever_it_stands() {
 }
 
 #[test]
-fn vectors_of_mana_are_known_with_one_port_only() {
+fn mana_vectors_are_known_for_single_port() {
     let one = Machine::new(1, 16, 1).with("eth0", Kind::ManaVectors, 0, 4, 3);
     let facts = read(one.write().path());
     let eth0 = facts.interface("eth0").expect("eth0");
@@ -318,7 +318,7 @@ fn check_ranges(names: [&str; 2], known: usize) {
 }
 
 #[test]
-fn ranges_of_ice_are_inclusive_and_do_not_overlap() {
+fn ice_queue_ranges_are_inclusive_and_disjoint() {
     let pairs = Machine::new(1, 16, 1).with("eth0", Kind::IcePairs, 0, 5, 3);
     let facts = read(pairs.write().path());
     let eth0 = facts.interface("eth0").expect("eth0");

@@ -112,7 +112,7 @@ fn mask(root: &Path, queue: usize) -> String {
 }
 
 #[test]
-fn one_queue_finds_the_seven_cpus_of_the_table() {
+fn search_finds_published_mask_for_single_queue() {
     searched(1, 16, |root, road| {
         assert!(
             ValueFormat::CpuMask.is_same(&mask(root, 0), "00fe0000"),
@@ -143,14 +143,14 @@ fn one_queue_finds_the_seven_cpus_of_the_table() {
 }
 
 #[test]
-fn two_queues_find_both_masks_of_the_table() {
+fn search_finds_published_masks_for_two_queues() {
     searched(2, 0, |root, _| {
         assert_eq!([mask(root, 0), mask(root, 1)], ["000000fe", "00fe0000"]);
     });
 }
 
 #[test]
-fn a_measurement_that_fails_ends_the_search_before_anything_is_changed() {
+fn failed_first_measurement_changes_nothing() {
     let root = Machine::new(1, 8, 1)
         .with("eth0", Kind::Ena, 0, 1, 0)
         .write();
@@ -259,7 +259,7 @@ fn thread_affinity_is_searched_and_restored() {
 }
 
 #[test]
-fn threads_that_start_while_something_is_tried_do_not_stay_there() {
+fn threads_started_during_trial_are_moved_back() {
     let mut model = Model::new(
         Machine::new(2, 16, 1).with("eth0", Kind::Ixgbevf, -1, 1, 16),
         1,
@@ -326,7 +326,7 @@ fn failed_undo_ends_search() {
 }
 
 #[test]
-fn numbers_of_queues_are_tried_first_and_what_a_reset_loses_is_put_back() {
+fn queue_counts_are_tried_first_and_reset_restored() {
     for (is_better, expected) in [(false, &[][..]), (true, &["eth0 with 4 queues"][..])] {
         let mut model = Model::new(Machine::new(1, 16, 1).with("eth0", Kind::Ena, 0, 2, 3), 4);
         for (file, mask) in [("tx-0/xps_cpus", "8001"), ("rx-1/rps_cpus", "00f0")] {
@@ -373,7 +373,7 @@ fn files(root: &Path) -> BTreeMap<PathBuf, String> {
 }
 
 #[test]
-fn a_search_that_is_stopped_puts_back_what_it_was_trying() {
+fn stopped_search_restores_trial_changes() {
     let root = Machine::new(1, 8, 1)
         .with("eth0", Kind::Ena, 0, 1, 0)
         .write();

@@ -34,7 +34,7 @@ fn check_whole(machine: &Machine) {
 }
 
 #[test]
-fn plans_hold_for_many_shapes() {
+fn plans_are_valid_for_many_machine_shapes() {
     let mut hybrid = Machine::new(1, 14, 1).with("eth0", Kind::Virtio, 0, 2, 0);
     hybrid.slow_cores = 8;
     let mut sparse = Machine::new(2, 8, 2).with("eth0", Kind::Mlx5, 1, 4, 0);
@@ -224,7 +224,7 @@ fn check_uneven(facts: &Facts, plan: &Plan) {
 /// 200 machines, the same in each run.
 #[test]
 #[ignore = "slow: make test-all"]
-fn plans_of_generated_machines_keep_their_properties() {
+fn generated_machines_satisfy_plan_invariants() {
     let config = ProptestConfig {
         cases: 200,
         failure_persistence: None,
@@ -299,7 +299,7 @@ proptest! {
     }
 
     #[test]
-    fn renumbering_cpus_permutes_the_plan(
+    fn renumbering_cpus_permutes_plan(
         (machine, order) in machines().prop_flat_map(|machine| {
             let cpus: Vec<usize> = (0..machine.numbers.len()).collect();
             (Just(machine), Just(cpus).prop_shuffle())
@@ -311,7 +311,7 @@ proptest! {
 
     #[test]
     #[ignore = "slow: make test-all"]
-    fn a_far_node_takes_no_packet_and_no_cpu(machine in machines()) {
+    fn additional_remote_node_does_not_change_plan(machine in machines()) {
         let mut machine = machine;
         let nodes = machine.nodes as i64;
         for card in &mut machine.interfaces {

@@ -13,7 +13,7 @@ use onrush_tune::tree::Tree;
 use crate::machine::{Kind, Machine};
 
 #[test]
-fn a_picture_has_every_cpu_with_its_work() {
+fn text_lists_every_cpu_with_its_role() {
     let root = Machine::new(2, 8, 2)
         .with("eth0", Kind::Ena, 1, 1, 8)
         .write();
@@ -106,7 +106,7 @@ fn page(columns: usize) -> String {
 }
 
 #[test]
-fn a_plan_for_many_queues_is_a_page() {
+fn plan_with_many_queues_fits_page() {
     let page = page(110);
     assert!(page.lines().count() <= 70, "{page}");
     assert!(page.contains("ens5 interrupts\n"), "{page}");
@@ -114,7 +114,7 @@ fn a_plan_for_many_queues_is_a_page() {
 }
 
 #[test]
-fn plan_fits_columns() {
+fn plan_fits_terminal_width() {
     for columns in [60, 80, 110] {
         let page = page(columns);
         let widest = page.lines().map(|line| line.chars().count()).max();
@@ -136,7 +136,7 @@ fn plan_fits_columns() {
 }
 
 #[test]
-fn queues_are_in_the_order_of_their_numbers() {
+fn queues_are_sorted_numerically() {
     let root = Machine::new(1, 16, 1)
         .with("eth0", Kind::Ena, 0, 12, 3)
         .write();
@@ -152,7 +152,7 @@ fn queues_are_in_the_order_of_their_numbers() {
 }
 
 #[test]
-fn a_drawing_says_what_it_shows() {
+fn svg_has_title_and_labels() {
     let root = Machine::new(2, 8, 2)
         .with("e<0", Kind::Ena, 1, 1, 8)
         .write();

@@ -15,7 +15,7 @@ use crate::machine::plans::read;
 use crate::machine::{Kind, Machine, RECORDED, recorded};
 
 #[test]
-fn a_snapshot_says_the_same_as_the_machine() {
+fn snapshot_gives_same_facts_as_machine() {
     for name in RECORDED {
         let root = recorded(name);
         let live = Tree::open(root.path()).expect("a root");
@@ -29,7 +29,7 @@ fn a_snapshot_says_the_same_as_the_machine() {
 }
 
 #[test]
-fn a_snapshot_of_an_older_program_lacks_what_that_did_not_ask() {
+fn older_snapshot_lacks_newer_facts() {
     let root = recorded(RECORDED[0]);
     let file = root.path().join("snapshot.json");
     let mut json = serde_json::to_value(sample()).expect("JSON");
@@ -56,7 +56,7 @@ fn a_snapshot_of_an_older_program_lacks_what_that_did_not_ask() {
 }
 
 #[test]
-fn a_snapshot_that_cannot_be_used_says_why() {
+fn unusable_snapshot_has_reason() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("s.json");
     let whole = r#"{"onrush_snapshot":1,"version":"0","files":{},"directories":{},"links":{},"troubles":{},"ethtool":{}}"#;
@@ -80,7 +80,7 @@ fn a_snapshot_that_cannot_be_used_says_why() {
 }
 
 #[test]
-fn a_value_of_another_type_is_told_by_its_key_and_line() {
+fn type_error_has_key_and_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("s.json");
     let text = serde_json::to_string_pretty(&sample()).expect("JSON");
@@ -133,7 +133,7 @@ fn a_value_of_another_type_is_told_by_its_key_and_line() {
 }
 
 #[test]
-fn links_of_a_recording_do_not_lead_out_of_it() {
+fn symlinks_cannot_leave_recorded_root() {
     let root = Machine::new(1, 2, 1).write();
     let secret = tempfile::NamedTempFile::new().expect("a file");
     fs::write(secret.path(), "31337").expect("written");
@@ -161,7 +161,7 @@ proptest! {
 
     /// Facts, plan, diagram and diagnosis of a machine with arbitrary contents in some files.
     #[test]
-    fn arbitrary_files_never_fail(
+    fn arbitrary_files_do_not_panic(
         changed in prop::collection::vec((any::<prop::sample::Index>(), anything()), 1..6)
     ) {
         let mut snapshot = sample();
@@ -211,7 +211,7 @@ fn sample() -> Snapshot {
 
 /// Truncates each file of a generated machine in turn: facts are still read, or there is an error.
 #[test]
-fn any_file_may_be_cut_off() {
+fn truncated_files_do_not_panic() {
     let root = Machine::new(2, 2, 2)
         .with("eth0", Kind::Virtio, 0, 2, 1)
         .write();

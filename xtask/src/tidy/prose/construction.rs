@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_marked_by_their_construction() {
+    fn marked_samples_match_their_construction() {
         for table in tables() {
             let samples = strings(&table, "marked");
             assert!(!samples.is_empty(), "no samples in {table}");
@@ -102,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn phrase_after_an_allowed_one_is_marked() {
+    fn phrase_after_allowed_phrase_is_marked() {
         let text = "behind a proxy, and behind the body";
         assert_eq!(names(text), ["'behind' for after"]);
     }
 
     #[test]
-    fn keys_are_known() {
+    fn table_keys_are_known() {
         let known = [
             "name", "position", "phrases", "allowed", "marked", "unmarked",
         ];

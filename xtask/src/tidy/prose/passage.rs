@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_not_read() {
+    fn result_directories_are_not_read() {
         let table = "<!-- table: runs/a/summary.md -->\n| a measured row |\n<!-- end of table -->\nafter the table\n";
         check("README.md", table, Kind::Document, &["4: after the table"]);
         check(

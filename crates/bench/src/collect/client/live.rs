@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn other_output_has_no_row() {
+    fn unrecognized_output_has_no_row() {
         for (head, tail) in [
             (HEAD, HEAD),
             (HEAD, ""),

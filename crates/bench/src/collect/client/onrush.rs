@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn invalid_reasons_exclude_suspect_ones() {
+    fn suspect_reasons_do_not_invalidate() {
         let reason = |state: &str| {
             format!(
                 r#"{{"state":"{state}","what":"not sent","measured":"3 %","bound":"1 %","remedy":"r"}}"#

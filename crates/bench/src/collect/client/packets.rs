@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn received_and_lost_are_read() {
+    fn received_and_lost_packets_are_parsed() {
         let text = r#"{"kind":"packets","way":"one_way","duration_s":2.0,"sent":100,"sent_bytes":6400,"sent_per_s":50.0,
             "received":90,"received_per_s":45.0,"losses":{"lost":10,"found":[],"unaccounted":3},"latency_us":{"percentiles":{}},
             "seconds":[{"t":1.0,"sent":60,"received":0},{"t":2.0,"sent":40,"received":0}]}"#;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn concurrent_generators_are_added() {
+    fn concurrent_generator_counts_are_added() {
         let part = |received: u64| {
             format!(
                 r#"{{"kind":"packets","way":"one_way","duration_s":2.0,"sent":100,"sent_bytes":6400,"sent_per_s":50.0,

@@ -210,12 +210,12 @@ mod tests {
     }
 
     #[test]
-    fn one_rate_is_no_curve() {
+    fn single_rate_has_no_curve() {
         assert_eq!(drawn(&swept(&[1_000.0, 1_020.0])), "");
     }
 
     #[test]
-    fn rounds_that_are_not_valid_are_no_points() {
+    fn invalid_rounds_are_not_plotted() {
         let mut points = swept(&[1_000.0, 2_000.0]);
         for trial in &mut points[1].variants[0].trials {
             trial.invalid.push("it failed".into());

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn page_fetches_nothing() {
+    fn page_loads_no_external_resources() {
         let page = page();
         for outside in ["http://", "https://", "src=", "@import", "url(", "<link"] {
             assert!(!page.contains(outside), "{outside}");
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn every_chart_has_a_title_and_every_element_is_closed() {
+    fn charts_have_titles_and_elements_are_closed() {
         let page = page();
         let count = |text: &str| page.matches(text).count();
         assert!(count("<svg class=\"chart\"") >= 4);
@@ -437,14 +437,14 @@ mod tests {
     }
 
     #[test]
-    fn page_says_what_was_the_limit_and_escapes_names() {
+    fn page_reports_bottleneck_and_escapes_names() {
         let page = page();
         assert!(page.contains("CPU 1 was full: the server"));
         assert!(page.contains("sample &lt;1&gt;") && !page.contains("sample <1>"));
     }
 
     #[test]
-    fn numbers_that_are_not_finite_never_reach_the_page() {
+    fn page_has_no_nan_or_infinity() {
         let mut outcome = outcome();
         outcome.works[0].variants[0].trials.clear();
         outcome.works[0].variants[1].trials[0].samples.clear();

@@ -126,7 +126,7 @@ name = "onrush epoll"
     }
 
     #[test]
-    fn unpredictable_run_has_no_section() {
+    fn run_without_predictions_has_no_section() {
         let (mut outcome, environment) = run();
         outcome.works.truncate(1);
         let palette = Palette::of(&outcome);

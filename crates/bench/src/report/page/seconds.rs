@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_has_its_cpus_its_interrupts_and_its_interfaces() {
+    fn trial_charts_cpus_interrupts_and_interfaces() {
         let html = drawn_of(|trial| {
             for sample in &mut trial.samples {
                 let lo = InterfaceUse {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sampled_is_not_drawn() {
+    fn unsampled_metrics_have_no_chart() {
         assert_eq!(drawn_of(|trial| trial.samples.clear()), "");
         let html = drawn_of(|trial| {
             for sample in &mut trial.samples {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_many_rows_has_a_map_of_its_own() {
+    fn many_rows_become_heat_maps() {
         let maps = |html: &str| html.matches("class=\"chart heat\"").count();
         assert_eq!(maps(&drawn_of(|_| ())), 3, "one for each variant");
         let many = drawn_of(|trial| {
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_full_has_no_further_trial() {
+    fn page_limits_number_of_trials() {
         let outcome = outcome();
         let palette = Palette::of(&outcome);
         let two = section(&outcome.works[0], &palette, &mut TrialBudget(2));
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_devices_are_named_by_their_queue() {
+    fn interrupts_are_labelled_by_device_queue() {
         for (subject, name) in [
             (
                 "irq 38 eth0 queue 0 (virtio2-input.0)",

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_the_axis_and_texts_are_lines() {
+    fn numeric_parameter_is_axis_text_is_series() {
         let points = swept(&[
             point("1k", "a"),
             point("1k", "b"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stand_side_by_side_where_there_are_no_numbers() {
+    fn text_only_sweep_uses_category_axis() {
         let points = swept(&[
             Point::default().with("io", "epoll"),
             Point::default().with("io", "io_uring"),
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_digits_are_names_and_no_number_line() {
+    fn quoted_digits_are_categories() {
         let mut points = swept(&[
             Point::default().with("mask", "0").with("queues", "1"),
             Point::default().with("mask", "3").with("queues", "1"),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn dependent_parameters_do_not_split_lines() {
+    fn dependent_parameters_do_not_split_series() {
         let at = |count: &str, cores: &str, io: &str| {
             Point::default()
                 .with("count", count)
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn one_point_has_no_curve() {
+    fn single_point_has_no_curve() {
         let points = swept(&[point("10", "a")]);
         assert_eq!(section(&points, &Palette::of(&outcome())), "");
         assert_eq!(

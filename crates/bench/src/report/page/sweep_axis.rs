@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn words_on_the_axis_do_not_touch() {
+    fn axis_labels_do_not_overlap() {
         assert_eq!(
             ticks(&["1000", "5000", "10000", "20000", "30000"]),
             ["1000", "5000", "10000", "30000"]

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_lead_elsewhere() {
+    fn setting_names_cannot_escape_directory() {
         for name in ["", "..", "net/core", "a..b", ".x"] {
             assert!(files(&Setting::Sysctl(name.into())).is_err(), "{name}");
             assert!(files(&Setting::Steering(name.into())).is_err(), "{name}");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn killed_agents_settings_are_restored() {
+    fn settings_of_killed_agent_are_restored() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("setting");
         fs::write(&file, "3").expect("ours");

@@ -327,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_stay_below_their_directory() {
+    fn file_names_cannot_escape_directory() {
         assert!(below("www/1k.txt").is_ok());
         for name in ["", "/etc/passwd", "../x", "a/../../x", "."] {
             assert!(below(name).is_err(), "{name}");
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_cleaned_up() {
+    fn agent_cleans_up_on_exit() {
         let parent = tempfile::tempdir().expect("a directory");
         let directory = parent.path().join("agent");
         fs::create_dir(&directory).expect("a new name");

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shortest_trip_says_how_far_the_clocks_are_apart() {
+    fn shortest_round_trip_gives_clock_offset() {
         let offset = closest(&[
             (100.0, 160.9, 101.0),
             (200.0, 260.05, 200.1),

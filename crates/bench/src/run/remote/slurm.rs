@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_of_a_node_is_that_of_slurm() {
+    fn node_address_comes_from_slurm() {
         let text = "NodeName=n2 Arch=x86_64 CoresPerSocket=1 \n NodeAddr=10.78.2.2 NodeHostName=n2 Version=22.05.8";
         assert_eq!(node_address(text), Some("10.78.2.2"));
         assert_eq!(node_address("Node n9 not found"), None);

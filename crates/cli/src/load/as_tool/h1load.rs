@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_for_one_version_leaves_the_other_version_its_own() {
+    fn cipher_list_applies_to_its_tls_version_only() {
         let mut tls = Tls {
             ciphers_13: vec![Cipher::Aes128],
             ..Tls::default()
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_option_and_alternative() {
+    fn errors_state_option_and_alternative() {
         for (line, part) in [
             ("", "no URL given"),
             ("a:1 b:2", "\"b:2\" after the URL \"a:1\""),

@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_command_lines_become_ours() {
+    fn h2load_line_is_translated() {
         for (line, expected) in [
             (
                 "-n 1000 -c 10 -t 2 -m 32 http://host:1/",
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_reason() {
+    fn invalid_lines_are_refused_with_reason() {
         for (line, part) in [
             ("-n 1", "no URL given"),
             ("-n 0 http://a/", "-n 0: expected a whole number"),

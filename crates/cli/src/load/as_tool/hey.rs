@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_oha_becomes_one_of_ours() {
+    fn oha_line_is_translated() {
         for (line, expected) in [
             (
                 "http://a/",
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_option_errors_name_alternative() {
+    fn unsupported_option_errors_state_alternative() {
         for (tool, line, part) in [
             (Tool::Oha, "--http-version 3 http://a/", "expected 1.1 or 2"),
             (

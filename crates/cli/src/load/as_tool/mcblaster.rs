@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_command_lines_become_ours() {
+    fn mcblaster_line_is_translated() {
         for (line, expected) in [
             (
                 "-p 11211 -t 1 -c 20 -z 100 -d 10 -r 100000 -k 2000 host",
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_reduced_to_limit() {
+    fn large_ratios_are_reduced() {
         assert_eq!(reduced(300_000, 100_000), (3, 1));
         assert_eq!(reduced(4_000_000_001, 1), (999_750, 1));
         assert_eq!(reduced(5, 0), (1, 0));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_reason() {
+    fn invalid_lines_are_refused_with_reason() {
         for (line, part) in [
             ("-r 1 host", "no port: pass -p PORT"),
             ("-p 1 host", "no rate: pass -r"),

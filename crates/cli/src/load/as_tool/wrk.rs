@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn long_wrk2_line_has_warm_up() {
+    fn long_wrk2_run_has_warm_up() {
         for (line, expected) in [
             (
                 "-R2000 -t2 -c100 -d30s -L http://a/",
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_the_option_and_a_way() {
+    fn invalid_lines_are_refused_with_advice() {
         for (line, part) in [
             ("-d 1", "no URL given"),
             ("-s post.lua http://a/", "-X"),

@@ -166,7 +166,7 @@ fn check(readers: &[Reader], same: &[(&str, &str)], refused: &[&str], expected: 
 }
 
 #[test]
-fn durations_are_the_same_everywhere() {
+fn durations_are_parsed_alike_everywhere() {
     let same = [
         ("1.5s", "1500ms"),
         (" 1 s", "1000ms"),
@@ -180,31 +180,31 @@ fn durations_are_the_same_everywhere() {
 }
 
 #[test]
-fn counts_are_the_same_everywhere() {
+fn counts_are_parsed_alike_everywhere() {
     let same = [("1k", "1000"), ("1.5 K", "1500"), ("0.01M", "10000")];
     check(&COUNTS, &same, &["", "k", "1kb", "-1", "1_000"], "expected");
 }
 
 #[test]
-fn sizes_are_the_same_everywhere() {
+fn sizes_are_parsed_alike_everywhere() {
     let same = [("1k", "1024"), ("1.5 KiB", "1536"), (".03125M", "32768")];
     check(&SIZES, &same, &["", "k", "1kb", "1_000"], "expected");
 }
 
 #[test]
-fn rates_are_the_same_everywhere() {
+fn rates_are_parsed_alike_everywhere() {
     let same = [("1k", "1000"), ("6k/m", "100/s"), ("100 / s", "100")];
     check(&RATES, &same, &["", "/s", "5/d", "5s", "-5"], "expected");
 }
 
 #[test]
-fn shares_are_the_same_everywhere() {
+fn percentages_are_parsed_alike_everywhere() {
     let same = [("0.50 %", "0.5%"), (".5%", "0.5%"), ("10.%", "10%")];
     check(&SHARES, &same, &["", "%", "-1%", "x%", "1e-1"], "expected");
 }
 
 #[test]
-fn fractions_are_exact_or_refused() {
+fn fractional_rates_are_exact_or_refused() {
     let [(_, flag), (_, experiment), (_, condition)] = RATES;
     assert_eq!(flag("1.5/s"), flag("90/m"));
     assert_eq!(

@@ -210,7 +210,7 @@ fn translations_match_like_pcre() {
 }
 
 #[test]
-fn untranslatable_is_refused_and_widened() {
+fn untranslatable_patterns_are_refused_or_widened() {
     for (pattern, expected) in CASES.iter().chain(&REFUSED) {
         let Some(wider) = wider(pattern) else {
             continue;

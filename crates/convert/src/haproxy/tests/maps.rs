@@ -38,7 +38,7 @@ fn check_routes(front: &str, expected: &[&str]) -> Outcome {
 const BEHIND: &str = " use_backend closed if { path_beg /adm }\n default_backend other";
 
 #[test]
-fn map_of_backends_keeps_its_condition() {
+fn backend_map_keeps_condition() {
     let front = format!(" use_backend %[path,map_beg(p.map,app)] if {{ path_beg /x }}\n{BEHIND}");
     let outcome = check_routes(
         &front,
@@ -69,7 +69,7 @@ fn map_of_backends_keeps_its_condition() {
 }
 
 #[test]
-fn map_without_the_key_chooses_the_default_backend() {
+fn missing_map_key_selects_default_backend() {
     let front = format!(" use_backend %[path,map_beg(p.map)] if {{ path_beg /x }}\n{BEHIND}");
     check_routes(
         &front,
@@ -92,7 +92,7 @@ fn map_without_the_key_chooses_the_default_backend() {
 }
 
 #[test]
-fn backends_that_are_not_known_refuse_within_their_condition() {
+fn unknown_backends_refuse_matching_requests() {
     for name in [
         "%[req.hdr(x-be)]",
         "%[path,map_beg(missing.map,app)]",

@@ -9,7 +9,7 @@ const TLS: &str = "tls = { verify = false }";
 type Said = fn(&Outcome) -> bool;
 
 #[test]
-fn one_server_says_what_its_group_speaks() {
+fn server_options_determine_upstream_protocol() {
     let table: [(&str, &[&str], Said); 15] = [
         ("proto h2", &[HTTP2], carried),
         ("proto h1", &[], carried),
@@ -60,7 +60,7 @@ fn missing_http1_fallback_has_a_note() {
 }
 
 #[test]
-fn servers_with_several_versions_are_asked_by_one() {
+fn servers_share_common_http_version() {
     let table: [(&str, &str, &[&str], Said); 9] = [
         (
             "ssl verify none alpn h2",
@@ -114,7 +114,7 @@ fn servers_with_several_versions_are_asked_by_one() {
 }
 
 #[test]
-fn a_server_of_http1_is_in_no_group_of_http2() {
+fn http1_server_is_excluded_from_http2_upstream() {
     let conversion = backend(
         " server a 10.0.0.1:1 proto h2\n server x 10.0.0.2:1\n server y 10.0.0.3:1 ssl send-proxy check",
     );
@@ -130,7 +130,7 @@ fn a_server_of_http1_is_in_no_group_of_http2() {
 }
 
 #[test]
-fn fastcgi_server_is_left_out() {
+fn fastcgi_server_is_omitted() {
     let conversion = backend(" server a 10.0.0.1:1\n server x 10.0.0.2:1 proto fcgi");
     assert!(lines(&conversion).contains(&"servers = [\"10.0.0.1:1\"]"));
     assert!(left_out(&outcome(&conversion, "server x")));

@@ -32,7 +32,7 @@ const DENIED: &str = "respond = { status = 403 }";
 const APP: &str = "forward = \"app\"";
 
 #[test]
-fn conditions_see_fields_as_rules_have_changed_them() {
+fn conditions_see_edited_fields() {
     check_routes(
         " http-request del-header X-Auth\n http-request set-header X-Auth yes if { path_beg /pub }\n http-request deny if { path_beg /adm } !{ hdr(X-Auth) yes }",
         &[
@@ -65,7 +65,7 @@ fn conditions_see_fields_as_rules_have_changed_them() {
 }
 
 #[test]
-fn conditions_see_the_path_as_rules_have_changed_it() {
+fn conditions_see_rewritten_path() {
     check_routes(
         " http-request replace-path ^/v1/(.*) /\\1\n http-request deny if { path_beg /admin }",
         &[
@@ -101,7 +101,7 @@ fn conditions_see_the_path_as_rules_have_changed_it() {
 }
 
 #[test]
-fn unknown_guards_refuse_requests() {
+fn unknown_deny_conditions_refuse_requests() {
     for (front, expected) in [
         (
             " http-request deny if { path_beg /adm } { sc_http_req_rate(0) gt 100 }",
@@ -167,7 +167,7 @@ fn unknown_guards_refuse_requests() {
 }
 
 #[test]
-fn uncombinable_expressions_refuse() {
+fn uncombinable_expressions_refuse_requests() {
     check_routes(
         " http-request set-header X-A 1 if { path_reg b.*c }\n http-request deny if { path_reg d.*e }",
         &[
@@ -179,7 +179,7 @@ fn uncombinable_expressions_refuse() {
 }
 
 #[test]
-fn connections_that_are_rejected_get_403() {
+fn rejected_connections_get_403() {
     check_routes(
         " tcp-request connection accept if { src 10.1.0.0/16 }\n tcp-request connection reject if { src 10.0.0.0/8 }",
         &[
@@ -191,7 +191,7 @@ fn connections_that_are_rejected_get_403() {
 }
 
 #[test]
-fn response_rules_cannot_test_the_request() {
+fn request_conditions_in_response_rules_are_unsupported() {
     check_routes(
         " http-response set-header X-A 1 if { path_beg /a }\n http-response set-header X-B 1 unless { path_beg /a }",
         &["response_headers = { set = { X-B = \"1\" } }; forward = \"app\""],
@@ -199,7 +199,7 @@ fn response_rules_cannot_test_the_request() {
 }
 
 #[test]
-fn groups_of_users_are_those_of_their_list() {
+fn user_groups_are_resolved_from_userlist() {
     let hash = "$6$k6y3o.eP$PBB.tfeKmQRT5Xl/drYaLsOKR8cBcdOOeaq7JYq7eJWgGHSNlC/M/GdNHKlBiA17WQ1tWOULAGr76LPTfQgB5.";
     let of = |rules: &str| {
         let text = format!(
@@ -244,7 +244,7 @@ fn unsupported_field_value_removes_field() {
 }
 
 #[test]
-fn rules_for_responses_end_at_allow() {
+fn response_rules_end_at_allow() {
     check_routes(
         " http-response set-header X-A 1\n http-response allow if { src 10.0.0.0/8 }\n http-response set-header X-B 1",
         &[
@@ -263,7 +263,7 @@ fn unsupported_acl_is_reported() {
 }
 
 #[test]
-fn defaults_inherit_the_rules_of_defaults() {
+fn defaults_sections_inherit_rules() {
     let text = "defaults base
  mode http
  http-request deny if { path_beg /a }
@@ -295,7 +295,7 @@ fn is_closed(rule: &str) -> bool {
 }
 
 #[test]
-fn guards_on_raw_paths_refuse() {
+fn deny_rules_on_unnormalized_paths_refuse() {
     for condition in [
         "{ path_sub // }",
         "{ path_sub //secret }",
@@ -343,7 +343,7 @@ fn guards_on_raw_paths_refuse() {
 }
 
 #[test]
-fn guards_on_normalized_paths_are_carried() {
+fn deny_rules_on_normalized_paths_are_converted() {
     for rule in [
         " http-request deny if { path_beg /admin }",
         " http-request deny if { path_sub /. }",
@@ -359,7 +359,7 @@ fn guards_on_normalized_paths_are_carried() {
 }
 
 #[test]
-fn guards_on_parameters_refuse() {
+fn deny_rules_on_query_parameters_refuse() {
     for condition in [
         "{ url_param(k) v }",
         "!{ url_param(k) -m sub v }",

@@ -232,7 +232,7 @@ fn pattern_of(sample: &str) -> String {
 }
 
 #[test]
-fn samples_of_fields_hold_for_the_same_values() {
+fn header_samples_match_same_values_as_haproxy() {
     for (sample, held, others) in SAMPLES {
         let pattern = pattern_of(sample);
         let regex = regex::bytes::Regex::new(&pattern).expect(&pattern);
@@ -271,7 +271,7 @@ fn refusing(sample: &str) -> Vec<String> {
 }
 
 #[test]
-fn samples_that_every_request_has_are_found() {
+fn always_present_samples_are_found() {
     let all = "method = \"PUT\"; respond = { status = 403 }; ";
     for sample in [
         "path -m found",
@@ -289,7 +289,7 @@ fn samples_that_every_request_has_are_found() {
 }
 
 #[test]
-fn unsupported_comparisons_refuse() {
+fn unsupported_comparisons_refuse_requests() {
     let all = "method = \"PUT\"; respond = { status = 403 }; ";
     for sample in [
         "path -m int gt 5",

@@ -21,7 +21,7 @@ fn check_line(conversion: &Conversion, line: &str) {
 }
 
 #[test]
-fn small_bodies_are_compressed_as_haproxy_does() {
+fn small_bodies_are_compressed() {
     let conversion = of(" compression algo gzip", SERVER);
     check_line(
         &conversion,
@@ -48,7 +48,7 @@ fn check_note(conversion: &Conversion, line: &str, words: &str) {
 }
 
 #[test]
-fn the_name_of_the_only_server_is_sent() {
+fn single_server_name_header_is_sent() {
     let name = " http-send-name-header X-Name";
     let conversion = of("", &format!("{name}\n{SERVER}"));
     check_line(
@@ -62,7 +62,7 @@ fn the_name_of_the_only_server_is_sent() {
 }
 
 #[test]
-fn differences_of_sticky_cookies_are_reported() {
+fn sticky_cookie_differences_are_reported() {
     for (words, expected) in [
         ("insert", "HttpOnly"),
         ("insert indirect", "the cookie is forwarded to servers"),
@@ -86,7 +86,7 @@ fn differences_of_sticky_cookies_are_reported() {
 }
 
 #[test]
-fn variables_of_the_environment_are_expanded_in_double_quotes() {
+fn environment_variables_expand_in_double_quotes() {
     let conversion = converted(&format!(
         "global\n setenv NAME shop\nfrontend f\n mode http\n bind :80\n timeout client \"${{NONE-5s}}\"\n http-request set-header X-A \"$NAME\"\n http-request set-header X-B ${{NAME}}\n default_backend app\n{AROUND}"
     ));
@@ -104,7 +104,7 @@ fn variables_of_the_environment_are_expanded_in_double_quotes() {
 }
 
 #[test]
-fn the_number_of_a_request_is_added_after_all_rules() {
+fn request_id_header_is_set_after_rules() {
     let conversion = of(
         " unique-id-format %[uuid()]\n unique-id-header X-Id\n http-request del-header X-Id",
         SERVER,
@@ -118,7 +118,7 @@ fn the_number_of_a_request_is_added_after_all_rules() {
 }
 
 #[test]
-fn names_of_fields_that_would_be_dropped_are_reported() {
+fn dropped_header_names_are_reported() {
     for (word, is_left_out) in [("preserve", false), ("delete", true), ("reject", true)] {
         let line = format!(" option http-restrict-req-hdr-names {word}");
         let said = outcome(&of(&line, SERVER), "option http-restrict");
@@ -131,7 +131,7 @@ fn names_of_fields_that_would_be_dropped_are_reported() {
 }
 
 #[test]
-fn server_name_in_requests_is_nosrv() {
+fn server_name_in_request_rules_is_nosrv() {
     let conversion = of(
         " http-request set-header X-A %s:%b\n http-response set-header X-B %s",
         SERVER,
@@ -197,7 +197,7 @@ fn ca_is_omitted_without_verification() {
 }
 
 #[test]
-fn crt_list_may_require_client_certificates() {
+fn crt_list_can_require_client_certificates() {
     let files = vec![
         (
             "/h.cfg",
@@ -216,7 +216,7 @@ fn crt_list_may_require_client_certificates() {
 }
 
 #[test]
-fn append_slash_keeps_existing_slash() {
+fn append_slash_does_not_duplicate_slash() {
     let conversion = of(
         " redirect code 301 prefix /new drop-query append-slash if { path_beg /slash }",
         SERVER,
@@ -233,7 +233,7 @@ fn append_slash_keeps_existing_slash() {
 }
 
 #[test]
-fn a_slash_is_put_after_the_path_of_another_scheme() {
+fn append_slash_applies_to_scheme_redirect() {
     let conversion = of(" redirect scheme https append-slash if { path /a }", SERVER);
     let text = &conversion.text;
     assert!(text.contains("https://{host}{uri}/\""), "{text}");
@@ -263,7 +263,7 @@ fn notes_list_differences_and_omissions() {
 }
 
 #[test]
-fn connections_with_a_proxy_header_are_not_reused() {
+fn connections_with_proxy_protocol_are_not_reused() {
     let conversion = of("", &format!(" http-reuse always\n{SERVER} send-proxy"));
     assert!(!conversion.text.contains("reuse ="), "{}", conversion.text);
     let said = outcome(&conversion, "http-reuse");
@@ -271,7 +271,7 @@ fn connections_with_a_proxy_header_are_not_reused() {
 }
 
 #[test]
-fn values_in_another_form_have_notes() {
+fn differing_value_formats_have_notes() {
     for value in ["%[unique-id]", "%[uuid]", "%ID", "%[ssl_c_s_dn]"] {
         let conversion = of(&format!(" http-request set-header X-A {value}"), SERVER);
         let said = outcome(&conversion, "http-request");
@@ -283,7 +283,7 @@ fn values_in_another_form_have_notes() {
 }
 
 #[test]
-fn half_closed_tunnels_use_server_fin() {
+fn server_fin_becomes_tunnel_fin() {
     for (back, expected) in [
         (" timeout server-fin 5s\n timeout tunnel 1h\n", Some("5s")),
         (" timeout tunnel 1h\n", Some("1h")),
@@ -415,7 +415,7 @@ fn client_certificate_rules_fail_closed() {
 }
 
 #[test]
-fn self_signed_keeps_client_rule() {
+fn self_signed_certificate_keeps_client_verification() {
     let conversion = of(" bind :443 ssl verify required ca-file /ca.pem", SERVER);
     check_line(
         &conversion,
@@ -424,7 +424,7 @@ fn self_signed_keeps_client_rule() {
 }
 
 #[test]
-fn the_least_version_of_tls_is_carried() {
+fn minimum_tls_version_is_converted() {
     for (global, bind, is_modern) in [
         ("", "", false),
         ("", "ssl-min-ver TLSv1.3", true),
@@ -443,7 +443,7 @@ fn the_least_version_of_tls_is_carried() {
 }
 
 #[test]
-fn servers_are_verified_as_strictly_as_their_lines_say() {
+fn server_verification_is_never_weakened() {
     let revocable = "server one 10.0.0.1:443 ssl verify required ca-file /ca crl-file /crl";
     let other = "server two 10.0.0.2:443 ssl verify required ca-file /ca";
     let conversion = of("", &format!(" {revocable}\n {other}"));

@@ -25,7 +25,7 @@ fn check_note(server: &str, directive: &str, said: &str) {
 }
 
 #[test]
-fn a_rewritten_path_of_files_is_another_directory() {
+fn rewritten_file_path_becomes_another_root() {
     check_text(
         "root /w; location /a/ { rewrite ^/a/(.*)$ /b/$1 break; }",
         &["path = \"/a/\"\nfiles = { root = \"/w/b/\""],
@@ -62,7 +62,7 @@ fn comparison_with_variable_is_unsupported() {
 }
 
 #[test]
-fn a_redirect_with_arguments_keeps_the_query() {
+fn redirect_with_arguments_keeps_query() {
     check_text(
         "rewrite ^/a$ /b?x=1 redirect;",
         &["redirect = \"/b?x=1&{query}\""],
@@ -76,7 +76,7 @@ fn a_redirect_with_arguments_keeps_the_query() {
 }
 
 #[test]
-fn single_fields_are_replaced() {
+fn singleton_headers_are_replaced() {
     check_text(
         "add_header ETag \"\"; add_header Last-Modified x; root /w;",
         &["response_headers = { set = { Last-Modified = \"x\" }, remove = [\"ETag\"] }"],
@@ -85,7 +85,7 @@ fn single_fields_are_replaced() {
 }
 
 #[test]
-fn an_empty_name_is_that_of_requests_without_host() {
+fn empty_server_name_matches_requests_without_host() {
     let text = "http { server { server_name a.org; return 200; } server { server_name \"\" b.org; return 404; } }";
     let conversion = converted(text);
     let found = lines(&conversion).join("\n");
@@ -100,7 +100,7 @@ fn an_empty_name_is_that_of_requests_without_host() {
 }
 
 #[test]
-fn timeouts_of_one_location_are_its_own() {
+fn location_timeouts_do_not_affect_others() {
     check_text(
         "location /a/ { proxy_pass http://a; proxy_read_timeout 2s; proxy_connect_timeout 3s; }
          location /b/ { proxy_pass http://a; proxy_connect_timeout 3s; }",
@@ -118,7 +118,7 @@ fn timeouts_of_one_location_are_its_own() {
 }
 
 #[test]
-fn networks_behind_an_unread_proxy_header_are_closed() {
+fn address_rules_with_unused_proxy_header_refuse() {
     let server = "listen 81 proxy_protocol; allow 10.0.0.0/8; deny all; root /w;";
     check_text(server, &["respond = { status = 501 }"], &["files ="]);
     check_text(
@@ -149,7 +149,7 @@ fn networks_behind_an_unread_proxy_header_are_closed() {
 }
 
 #[test]
-fn conditions_on_an_unknown_address_are_closed() {
+fn conditions_on_unknown_client_address_refuse() {
     for (http, server) in [
         ("", "if ($remote_addr != 10.0.0.1) { return 403; }"),
         (
@@ -180,7 +180,7 @@ fn conditions_on_an_unknown_address_are_closed() {
 }
 
 #[test]
-fn networks_of_another_variable_are_closed() {
+fn geo_of_other_variable_refuses() {
     let text = "http { geo $http_x_ip $a { default 0; 10.0.0.0/8 1; } server { if ($a = 0) { return 403; } root /w; } }";
     let conversion = converted(text);
     let text = &conversion.text;
@@ -189,7 +189,7 @@ fn networks_of_another_variable_are_closed() {
 }
 
 #[test]
-fn one_failure_takes_out_one_of_several_servers() {
+fn single_failure_ejects_server_if_others_remain() {
     let text = |servers: &str| {
         let text = format!(
             "http {{ upstream a {{ {servers} }} server {{ location / {{ proxy_pass http://a; proxy_next_upstream error http_503; }} }} }}"
@@ -207,7 +207,7 @@ fn one_failure_takes_out_one_of_several_servers() {
 }
 
 #[test]
-fn trace_is_refused() {
+fn trace_method_is_refused() {
     let conversion = converted("http { server { return 200; } }");
     let text = &conversion.text;
     let trace = text.find("method = \"TRACE\"\nrespond = { status = 405 }");
@@ -292,7 +292,7 @@ fn differences_have_notes() {
 }
 
 #[test]
-fn a_hidden_field_may_be_added_anew() {
+fn hidden_header_can_be_added_again() {
     for (added, values) in [
         ("add_header X-A b;", "\"b\""),
         ("add_header X-A b; add_header X-A c;", "[\"b\", \"c\"]"),
@@ -307,7 +307,7 @@ fn a_hidden_field_may_be_added_anew() {
 }
 
 #[test]
-fn fields_that_nginx_keeps_for_itself_do_not_pass() {
+fn nginx_internal_headers_are_hidden() {
     let text = converted("http { server { location / { proxy_pass http://a; } } }").text;
     let usual = "upstream_headers = { hide = [\"Date\", \"Server\", \"X-Pad\", \"X-Accel-Buffering\", \"X-Accel-Charset\", \"X-Accel-Expires\", \"X-Accel-Limit-Rate\", \"X-Accel-Redirect\"], refuse = [\"X-Accel-Redirect\"] }";
     assert_eq!(text.matches(usual).count(), 1, "{text}");
@@ -331,7 +331,7 @@ fn text_beside(server: &str, files: &[(&'static str, &str)]) -> String {
 }
 
 #[test]
-fn an_alias_of_a_file_is_for_the_prefix_alone() {
+fn file_alias_applies_to_exact_path() {
     let text = text_beside("location /a { alias /x/f; }", &[("/x/f", "")]);
     let file = text.find("path = \"=/a\"\nrespond = { status = 200, file = \"/x/f\" }");
     let others = text.find("path = \"/a\"\nrespond = { status = 404 }");
@@ -339,7 +339,7 @@ fn an_alias_of_a_file_is_for_the_prefix_alone() {
 }
 
 #[test]
-fn a_relative_directory_that_is_missing_has_no_files() {
+fn missing_relative_root_is_404() {
     let text = text_beside("root other; location /a/ { root html; }", &[]);
     assert!(text.contains("\nrespond = { status = 404 }"), "{text}");
     assert!(text.contains("root = \"/usr/share/nginx/html\""), "{text}");

@@ -13,7 +13,7 @@ fn first(server: &str, directive: &str) -> (String, Outcome) {
 }
 
 #[test]
-fn guards_hold_for_the_paths_in_which_pcre_finds_them() {
+fn deny_expressions_match_like_pcre() {
     for (expression, expected) in [
         (r"^/caf\xc3\xa9", r"~^/caf(?-u:\xC3)(?-u:\xA9)"),
         (r"^/z\303\251", r"~^/z(?-u:\xC3)(?-u:\xA9)"),
@@ -39,7 +39,7 @@ fn guards_hold_for_the_paths_in_which_pcre_finds_them() {
 }
 
 #[test]
-fn guards_by_expressions_that_cannot_be_carried_are_closed() {
+fn unsupported_deny_expressions_refuse() {
     let (route, said) = first("location /caf\u{FFFD}/ { return 403; }", "location");
     assert!(matches!(said, Outcome::LeftOut(_)), "{said:?}");
     assert_eq!(route, "path = \"~^/\"; respond = { status = 403 }");
@@ -63,7 +63,7 @@ fn guards_by_expressions_that_cannot_be_carried_are_closed() {
 }
 
 #[test]
-fn each_choice_of_an_expression_has_its_own_ends() {
+fn anchors_apply_to_each_alternative() {
     let (route, _) = first("if ($host ~ ^a$|^b$) { return 403; }", "if");
     let part =
         r"headers = { Cookie = '~(?-u)(?i:(?:^|[;,]) *s *= *)(?:(?:a[^;\n]b)|[^;]*(?:c)(?:;|$))' }";

@@ -17,7 +17,7 @@ fn check_group(http: &str, location: &str, expected: &[&str]) -> Conversion {
 }
 
 #[test]
-fn a_server_of_grpc_is_spoken_to_by_http2() {
+fn grpc_pass_uses_http2() {
     check(
         "location /shop.Shop/ { grpc_pass grpc://127.0.0.1:50051; grpc_set_header X-Real-IP $remote_addr; grpc_set_header TE trailers; }
          location / { return 404; }",
@@ -74,7 +74,7 @@ fn grpc_keeps_or_rewrites_path() {
 }
 
 #[test]
-fn tls_of_grpc_is_what_grpc_ssl_says() {
+fn grpc_ssl_directives_configure_upstream_tls() {
     check_group(
         "upstream app { server 10.0.0.1:443; keepalive 8; } proxy_ssl_name wrong; proxy_ssl_verify off;",
         "grpc_pass grpcs://app; grpc_ssl_verify on; grpc_ssl_trusted_certificate ca.pem; grpc_ssl_certificate /k/c.pem;
@@ -125,7 +125,7 @@ fn unsupported_upstream_tls_has_notes() {
 }
 
 #[test]
-fn grpc_directives_are_carried() {
+fn grpc_directives_are_converted() {
     let conversion = check_group(
         "upstream app { server a:1; server b:1 max_fails=2; keepalive 8; keepalive_timeout 30s; }
          grpc_socket_keepalive on; grpc_buffer_size 8k; grpc_ignore_headers X-Accel-Redirect; proxy_connect_timeout 9s;",
@@ -177,7 +177,7 @@ fn grpc_directives_are_carried() {
 }
 
 #[test]
-fn one_upstream_for_both_is_two_groups() {
+fn upstream_shared_by_http_and_grpc_is_duplicated() {
     let conversion = converted(
         "http { upstream app { server a:1; keepalive 8; } server { location / { proxy_pass http://app; }
          location /a.B/ { grpc_pass app; } } }",
@@ -196,7 +196,7 @@ fn one_upstream_for_both_is_two_groups() {
 }
 
 #[test]
-fn the_innermost_of_several_handlers_responds() {
+fn innermost_handler_responds() {
     let conversion = converted(
         "http { server { location / { proxy_pass http://web:1; proxy_set_header Host $http_host;
          if ($content_type ~ ^application/grpc) { grpc_pass calls:2; } } } }",
@@ -216,7 +216,7 @@ fn the_innermost_of_several_handlers_responds() {
 }
 
 #[test]
-fn invalid_grpc_servers_are_left_out() {
+fn invalid_grpc_servers_are_omitted() {
     for (server, said) in [
         ("grpc://app:1/x", "no path after it"),
         ("app:1/", "no path after it"),

@@ -25,7 +25,7 @@ fn check_routes(http: &str, expected: &[&str], missing: &[&str]) -> Conversion {
 }
 
 #[test]
-fn internal_locations_refuse_clients_before_their_rules() {
+fn internal_locations_refuse_clients_first() {
     for rule in [
         "return 200 secret;",
         "return 301 /secret;",
@@ -50,7 +50,7 @@ fn internal_locations_refuse_clients_before_their_rules() {
 }
 
 #[test]
-fn methods_that_are_not_excepted_have_no_rewrite_rules() {
+fn limit_except_skips_rewrite_rules() {
     let refusal = "path = \"~^/l\"\ndeny = [\"0.0.0.0/0\", \"::/0\"]\n";
     for rule in [
         "return 200 x;",
@@ -95,7 +95,7 @@ fn check_closed(http: &str, guard: &str) {
 }
 
 #[test]
-fn joined_variables_are_true_only_with_a_value() {
+fn concatenated_variables_are_true_if_nonempty() {
     let is_set = "headers = { X = \"~(?-u)^(0.|[^0])\" }";
     let guard = "server { set $a \"$http_x$http_y\"; if ($a) { return 403; } return 200; }";
     let conversion = check_routes(
@@ -152,7 +152,7 @@ fn joined_variables_are_true_only_with_a_value() {
 }
 
 #[test]
-fn a_map_of_joined_variables_is_not_one_of_a_field() {
+fn map_of_concatenated_variables_refuses() {
     for source in [
         "$http_x_debug$http_x_admin",
         "$arg_a$arg_b",
@@ -183,7 +183,7 @@ fn a_map_of_joined_variables_is_not_one_of_a_field() {
 }
 
 #[test]
-fn a_geo_of_another_variable_is_not_one_of_the_client_address() {
+fn geo_of_other_variable_refuses() {
     for variable in ["$http_x_addr", "$realip_remote_addr", "$arg_a", "${http_x}"] {
         let geo = format!("geo {variable} $g {{ default 0; 10.0.0.0/8 1; }}");
         check_closed(&geo, "if ($g) { return 403; }");
@@ -217,7 +217,7 @@ fn client_addresses_are_compared_as_text() {
 }
 
 #[test]
-fn an_expression_for_methods_matches_the_methods_that_it_does_in_nginx() {
+fn method_expressions_match_like_nginx() {
     let refused = |condition: &str| {
         let (routes, _) = routes_of(&format!(
             "server {{ if ($request_method {condition}) {{ return 403; }} return 200; }}"
@@ -259,7 +259,7 @@ fn an_expression_for_methods_matches_the_methods_that_it_does_in_nginx() {
 }
 
 #[test]
-fn a_target_that_may_match_in_its_query_closes_the_location() {
+fn request_uri_match_in_query_refuses() {
     for guard in [
         "if ($request_uri ~* \"union.*select|<script\") { return 403; }",
         "if ($request_uri ~ evil) { return 403; }",
@@ -284,7 +284,7 @@ fn a_target_that_may_match_in_its_query_closes_the_location() {
 }
 
 #[test]
-fn a_target_that_matches_by_its_path_alone_is_carried() {
+fn request_uri_match_in_path_is_converted() {
     for (condition, path) in [
         ("~ ^/admin", "^/admin"),
         ("~ ^/(a|b)/", "^/(a|b)/"),
@@ -321,7 +321,7 @@ fn a_target_that_matches_by_its_path_alone_is_carried() {
 }
 
 #[test]
-fn an_address_that_nginx_does_not_take_from_a_field_is_not_compared() {
+fn address_rules_refuse_if_real_ip_differs() {
     const SHOP: &str = "server { server_name shop; set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For; return 204; }";
     let closed = |server: &str, status: u16| {
         let text = format!("{SHOP} server {{ server_name b; {server} }}");
@@ -391,7 +391,7 @@ fn an_address_that_nginx_does_not_take_from_a_field_is_not_compared() {
 }
 
 #[test]
-fn a_scheme_that_a_proxy_reports_chooses_no_server() {
+fn forwarded_scheme_does_not_select_server() {
     let text = "set_real_ip_from 127.0.0.0/8; real_ip_header X-Forwarded-For;
         server { listen 80; return 301 https://$host$request_uri; }
         server { listen 443 ssl; ssl_certificate /c; ssl_certificate_key /k; return 204; }";
@@ -414,7 +414,7 @@ fn a_scheme_that_a_proxy_reports_chooses_no_server() {
 }
 
 #[test]
-fn a_realm_that_may_ask_for_a_password_is_not_off() {
+fn variable_realm_is_not_off() {
     for map in [
         "map $ssl_client_verify $realm { default off; NONE staff; }",
         "map $request_uri $realm { default off; ~admin staff; }",
@@ -447,7 +447,7 @@ fn a_realm_that_may_ask_for_a_password_is_not_off() {
 }
 
 #[test]
-fn a_revoked_certificate_gets_no_fixed_response() {
+fn revoked_certificate_gets_no_fixed_response() {
     check_routes(
         "server { listen 443 ssl; ssl_certificate /c; ssl_certificate_key /k; ssl_verify_client on; ssl_client_certificate /b; ssl_ocsp on; return 200 secret; }",
         &["respond = { status = 501 }"],
@@ -456,7 +456,7 @@ fn a_revoked_certificate_gets_no_fixed_response() {
 }
 
 #[test]
-fn a_host_with_a_port_is_the_same_host() {
+fn host_condition_ignores_port() {
     check_routes(
         "server { if ($host ~ \"^a\\.org$|^b\\.org$\") { return 403; } return 200; }",
         &[
@@ -467,7 +467,7 @@ fn a_host_with_a_port_is_the_same_host() {
 }
 
 #[test]
-fn an_expression_that_is_not_supported_closes_a_comparison_with_a_known_text() {
+fn unsupported_expression_on_constant_refuses() {
     check_closed("", "set $a x; if ($a ~ ^(.)\\1) { return 403; }");
     check_closed(
         "map $http_x $m { default x; 1 y; }",
@@ -477,7 +477,7 @@ fn an_expression_that_is_not_supported_closes_a_comparison_with_a_known_text() {
 }
 
 #[test]
-fn names_of_variables_have_no_case() {
+fn variable_names_are_case_insensitive() {
     check_routes(
         "server { set $bad 0; if ($HTTP_X = 1) { set $BAD 1; } if ($bad) { return 403; } return 200; }",
         &["headers = { X = \"1\" }\nrespond = { status = 403 }"],
@@ -486,7 +486,7 @@ fn names_of_variables_have_no_case() {
 }
 
 #[test]
-fn paths_that_onrush_writes_in_another_way_are_carried() {
+fn special_path_characters_are_escaped() {
     for path in ["/a%2fb", "/a%2Fb", "\"/a?b\"", "\"/a#b\"", "\"/a b\""] {
         let written = path
             .trim_matches('"')
@@ -541,7 +541,7 @@ fn paths_that_onrush_writes_in_another_way_are_carried() {
 }
 
 #[test]
-fn a_map_that_a_condition_uses_has_an_effect() {
+fn maps_used_by_conditions_are_converted() {
     let conversion = check_routes(
         "map $http_x $m { default 0; 1 1; } map $m $n { default 0; 1 1; } geo $g { default 0; 10.0.0.0/8 1; }
          map $jwt_claim_x $u { default 0; 1 1; } map $http_y $none { default 0; }
@@ -563,7 +563,7 @@ fn a_map_that_a_condition_uses_has_an_effect() {
 }
 
 #[test]
-fn clients_of_unix_sockets_are_denied() {
+fn deny_all_applies_to_unix_socket_clients() {
     for rules in ["deny all;", "deny 10.0.0.1; deny all;"] {
         check_routes(
             &format!("server {{ listen unix:/s; {rules} location / {{ proxy_pass http://a; }} }}"),
@@ -600,7 +600,7 @@ fn condition_on_encoded_argument_denies_all() {
 }
 
 #[test]
-fn hosts_that_a_name_without_an_equivalent_may_match_are_refused() {
+fn hosts_of_unsupported_server_names_are_refused() {
     let http = |name: &str| {
         format!(
             "http {{ server {{ listen 80; return 200; }} server {{ listen 80; server_name {name}; return 403; }} }}"
@@ -624,7 +624,7 @@ fn hosts_that_a_name_without_an_equivalent_may_match_are_refused() {
 }
 
 #[test]
-fn guarded_locations_for_empty_segments_refuse_paths_without_them() {
+fn deny_locations_with_double_slash_match_merged_paths() {
     for (location, path) in [
         ("location //admin/", "path = \"~^/admin/\""),
         ("location = //admin", "path = \"~^/admin\""),
@@ -648,7 +648,7 @@ fn guarded_locations_for_empty_segments_refuse_paths_without_them() {
 }
 
 #[test]
-fn fields_with_underscores_are_seen_where_nginx_takes_them() {
+fn underscore_header_conditions_follow_nginx_settings() {
     for (setting, is_seen) in [
         ("", false),
         ("underscores_in_headers on;", true),
@@ -663,7 +663,7 @@ fn fields_with_underscores_are_seen_where_nginx_takes_them() {
 }
 
 #[test]
-fn fields_with_underscores_are_accepted_by_server() {
+fn underscores_in_headers_applies_per_server() {
     const ON: &str = "underscores_in_headers on;";
     for (first, second, address, expected) in [
         (ON, "", "80", [true, true]),

@@ -17,7 +17,7 @@ fn check_missing(server: &str, missing: &[&str], directive: &str, said: &str) {
 }
 
 #[test]
-fn index_files_of_other_locations_are_not_sent_as_files() {
+fn index_files_handled_elsewhere_are_not_served() {
     for action in [
         "fastcgi_pass unix:/p;",
         "proxy_pass http://a;",
@@ -55,7 +55,7 @@ fn index_files_of_other_locations_are_not_sent_as_files() {
 }
 
 #[test]
-fn pages_of_errors_are_no_files_where_another_location_takes_them() {
+fn error_pages_handled_elsewhere_are_not_served() {
     check_missing(
         "root /w; error_page 404 /index.php; location ~ \\.php$ { proxy_pass http://a; }",
         &["error_pages"],
@@ -94,7 +94,7 @@ fn check_condition(http: &str, condition: &str, expected: &[&str], is_carried: O
 }
 
 #[test]
-fn conditions_hold_for_the_requests_for_which_they_do_in_nginx() {
+fn conditions_match_same_requests_as_nginx() {
     const YES: &str = "respond = { status = 404 }";
     const NO: &str = "respond = { status = 200 }";
     let approximated = || Outcome::Approximated(String::new());
@@ -215,7 +215,7 @@ fn forwards(condition: &str) -> Vec<String> {
 }
 
 #[test]
-fn guard_on_a_parameter_refuses_its_name_in_either_case() {
+fn parameter_deny_rule_ignores_name_case() {
     for condition in [
         "$arg_debug = 1",
         "$arg_debug ~ evil",
@@ -238,7 +238,7 @@ fn guard_on_a_parameter_refuses_its_name_in_either_case() {
 }
 
 #[test]
-fn unknown_refusing_conditions_refuse_all() {
+fn unknown_refusal_conditions_refuse_all_requests() {
     for guard in [
         "secure_link $arg_md5; if ($secure_link = \"\") { return 403; }",
         "valid_referers none server_names; if ($invalid_referer) { return 403; }",
@@ -262,7 +262,7 @@ fn unknown_refusing_conditions_refuse_all() {
 }
 
 #[test]
-fn unknown_harmless_conditions_are_left_out() {
+fn unknown_harmless_conditions_are_omitted() {
     for rule in [
         "if (!-f $request_filename) { return 404; }",
         "if (-f /maintenance) { return 503; }",
@@ -275,7 +275,7 @@ fn unknown_harmless_conditions_are_left_out() {
 }
 
 #[test]
-fn access_modules_refuse_all() {
+fn access_modules_refuse_all_requests() {
     for rule in [
         "auth_jwt realm; auth_jwt_key_file /k;",
         "auth_pam realm;",
@@ -293,7 +293,7 @@ fn access_modules_refuse_all() {
 }
 
 #[test]
-fn unmatchable_guarded_locations_refuse() {
+fn unmatchable_protected_locations_refuse() {
     let auth = "auth_basic x; auth_basic_user_file /p;";
     check_text(
         &format!("location / {{ proxy_pass http://a; }} location ~ ^/(a)\\1/ {{ {auth} }}"),
@@ -315,7 +315,7 @@ fn unmatchable_guarded_locations_refuse() {
 }
 
 #[test]
-fn unknown_content_is_no_file() {
+fn unknown_content_handler_serves_no_files() {
     for handler in [
         "js_content main.hello;",
         "echo hi;",
@@ -364,7 +364,7 @@ fn tls_of(servers: &[&str]) -> (String, Conversion) {
 }
 
 #[test]
-fn each_server_has_its_own_rule_for_certificates_of_clients() {
+fn client_certificate_rules_are_per_server() {
     let a = "server_name a.org; ssl_verify_client optional; ssl_client_certificate /a;";
     let b = "server_name b.org; ssl_verify_client on; ssl_client_certificate /b; ssl_crl /l;";
     let (tls, conversion) = tls_of(&[a, b, "server_name c.org;"]);
@@ -421,7 +421,7 @@ fn unsupported_client_certificate_rule_refuses() {
 }
 
 #[test]
-fn upstream_crl_refuses_requests() {
+fn unsupported_upstream_crl_refuses_requests() {
     for module in ["proxy_pass https", "grpc_pass grpcs"] {
         let name = module.split('_').next().unwrap_or_default();
         let text = format!(
@@ -433,7 +433,7 @@ fn upstream_crl_refuses_requests() {
 }
 
 #[test]
-fn a_server_that_rejects_handshakes_serves_nothing() {
+fn ssl_reject_handshake_refuses_requests() {
     let tls = "listen 443 ssl; ssl_certificate a; ssl_certificate_key b; ssl_reject_handshake on;";
     let text = |more: &str| converted(&format!("http {{ server {{ {tls} {more} }} }}")).text;
     let closed = text("root /w;");

@@ -50,7 +50,7 @@ fn check_open(server: &str) {
 }
 
 #[test]
-fn rewrite_into_a_refusing_location_refuses() {
+fn rewrite_into_denied_location_refuses() {
     let refused = |when: &str| format!("{when}respond = {{ status = 403 }}");
     for (rules, when) in [
         ("rewrite ^/old/(.*)$ /new/$1;", "path = \"/old/\"; "),
@@ -98,7 +98,7 @@ fn rewrite_into_a_refusing_location_refuses() {
 }
 
 #[test]
-fn rewrite_into_an_open_location_refuses_nobody() {
+fn rewrite_into_allowed_location_refuses_nothing() {
     for server in [
         "rewrite ^/old/(.*)$ /new/$1 last; location /new/ { proxy_pass http://a; }",
         "rewrite ^/old/(.*)$ /new/$1 last; location /new/ { internal; proxy_pass http://a; }",

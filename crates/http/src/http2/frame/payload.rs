@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_and_priority_surround_block() {
+    fn padding_and_priority_are_stripped() {
         let both = Flags::PADDED.and(Flags::PRIORITY);
         let cases: [(Flags, u32, &[u8], _); 10] = [
             (Flags::default(), 0, b"", Ok(Some((0, 0)))),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_cannot_depend_on_itself() {
+    fn stream_depending_on_itself_is_an_error() {
         let head = |length| Head {
             length,
             kind: Kind::Priority,

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_comes_again_has_the_same_fields() {
+    fn repeated_block_decodes_identically() {
         let (kept, without) = (Indexing::Incremental, Indexing::Without);
         let mut encoder = Encoder::new();
         let one = [
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn it_means_something_else_in_another_table() {
+    fn cached_block_is_invalid_after_table_change() {
         let kept = Indexing::Incremental;
         let mut encoder = Encoder::new();
         let first = encode(&mut encoder, &[("x-one", "1", kept)]);
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(decoded[9], Err(Error::UnknownIndex));
     }
     #[test]
-    fn what_its_sender_would_have_in_no_table_is_said_each_time() {
+    fn never_indexed_flag_is_repeated() {
         let (never, without) = (Indexing::Never, Indexing::Without);
         for (name, value, indexing, is_said) in [
             ("x-one", "1", never, true),

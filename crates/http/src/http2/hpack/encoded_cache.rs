@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_is_encoded_until_it_changes_nothing() {
+    fn encoding_is_cached_once_table_is_unchanged() {
         let kept = Indexing::Incremental;
         let (read, encoded) = exchange(&[("a", kept); 5]);
         assert_eq!(read, ["a"; 5]);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn another_text_and_another_table_are_encoded_anew() {
+    fn other_text_or_table_is_encoded_again() {
         let (kept, without) = (Indexing::Incremental, Indexing::Without);
         let (read, encoded) = exchange(&[
             ("a", without),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_not_kept() {
+    fn long_text_is_not_cached() {
         let long = "x".repeat(BYTES_MAX + 1);
         let (read, encoded) = exchange(&[(&*long, Indexing::Without); 3]);
         assert_eq!(read, [&*long; 3]);

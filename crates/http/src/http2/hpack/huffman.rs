@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn the_codes_are_those_of_the_rfc() {
+    fn huffman_codes_match_rfc() {
         for (symbol, code, bits) in [
             (0, 0x1ff8, 13),
             (usize::from(b'0'), 0x0, 5),
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn byte_pairs_round_trip() {
+    fn huffman_byte_pairs_round_trip() {
         for first in 0..=255 {
             assert_eq!(decoded(&encoded(&[first])), Ok(vec![first]));
             for second in 0..=255 {
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_less_than_a_byte_of_ones() {
+    fn invalid_huffman_padding_is_refused() {
         assert_eq!(decoded(&[]), Ok(vec![]));
         // `a` is 00011.
         assert_eq!(decoded(&[0b0001_1111]), Ok(b"a".to_vec()));
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_string_is_not_in_it() {
+    fn end_of_string_symbol_is_refused() {
         for bad in [
             [0xff; 4].as_slice(),
             &[0xff; 5],
@@ -417,14 +417,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(text: Vec<u8>) {
+        fn encoded_bytes_round_trip(text: Vec<u8>) {
             let bytes = encoded(&text);
             prop_assert_eq!(bytes.len(), encoded_bytes(&text));
             prop_assert_eq!(decoded(&bytes), Ok(text));
         }
 
         #[test]
-        fn decoded_text_round_trips(bytes: Vec<u8>) {
+        fn decoded_huffman_bytes_round_trip(bytes: Vec<u8>) {
             if let Ok(text) = decoded(&bytes) {
                 prop_assert_eq!(encoded(&text), bytes);
             }

@@ -55,7 +55,7 @@ mod tests {
 
     /// RFC 7541 C.1.
     #[test]
-    fn the_examples_of_the_rfc_are_read_and_written() {
+    fn rfc_integer_examples_round_trip() {
         for (value, bits, wanted) in [
             (10, 5, [0x0a].as_slice()),
             (1337, 5, &[0x1f, 0x9a, 0x0a]),
@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(value in 0u32..1 << 28, bits in 1u32..8) {
+        fn integer_round_trips(value in 0u32..1 << 28, bits in 1u32..8) {
             let mut out = Vec::new();
             encode(value, bits, 0, &mut out);
             prop_assert_eq!(decode(&out, bits), Ok((value, [].as_slice())));

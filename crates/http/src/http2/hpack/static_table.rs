@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_found_and_others_are_not() {
+    fn static_table_lookup_finds_only_its_names() {
         for (at, (name, value)) in ENTRIES.iter().enumerate() {
             let index = at as u32 + 1;
             let entry = Entry::of(index).expect("the table has it");
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn name_constants_match_table() {
+    fn name_constants_match_static_table() {
         for (known, name) in [
             (Known::AUTHORITY, ":authority"),
             (Known::METHOD, ":method"),

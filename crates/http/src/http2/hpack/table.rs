@@ -217,7 +217,7 @@ mod tests {
 
     /// Tables compacted between blocks, at any position of their rings, equal tables that never are.
     #[test]
-    fn compaction_preserves_table() {
+    fn compaction_preserves_dynamic_table() {
         for every in [1, 3, 7, 40] {
             let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
             let mut steady = Decoder::new(4096);

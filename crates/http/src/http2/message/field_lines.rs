@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_around_a_value_is_no_part_of_it() {
+    fn white_space_around_value_is_trimmed() {
         let fields = fields_of_lines(b"A:  1 \r\nno colon\r\nB:2\nunfinished: 3");
         assert!(fields.eq([("A", &b"1"[..]), ("B", b"2")]));
     }

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_the_same_fields_each_time() {
+    fn cached_head_encodes_same_fields() {
         let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nX-One: 1\r\n\r\n");
         let wanted =
             |path: &str| format!(":method=GET :scheme=https :path={path} :authority=a x-one=1");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sensitive_head_is_never_repeated() {
+    fn sensitive_head_is_not_cached() {
         let head = "GET / HTTP/1.1\r\nHost: a\r\nX-Key: 1\r\n\r\n";
         let (usual, never) = (Sensitivity::Unmarked, Sensitivity::NeverIndexed);
         let heads = [usual, usual, never, never, usual].map(|it| (head, it));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_of_http_1_is_said_in_the_words_of_http_2() {
+    fn http1_request_head_converts_to_http2() {
         let fields = read(concat!(
             "POST /a?b=c HTTP/1.1\r\n",
             "Host: x:81\r\n",
@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_a_head_and_a_body() {
+    fn split_head_separates_head_and_body() {
         let (head, body) = split_head(b"PUT / HTTP/1.1\r\nContent-Length: 4\r\n\r\n\r\n\r\n");
         assert!(head.ends_with(b"Length: 4\r\n\r\n"));
         assert_eq!(body, b"\r\n\r\n");
     }
 
     #[test]
-    fn an_upgrade_is_an_extended_connect_without_what_is_about_connections_and_keys() {
+    fn websocket_upgrade_becomes_extended_connect() {
         let text = concat!(
             "GET /chat?a=b HTTP/1.1\r\n",
             "Host: x:81\r\n",
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_host_has_no_authority() {
+    fn request_without_host_has_no_authority() {
         let fields = read("GET / HTTP/1.1\r\nHost: \r\n\r\n");
         let names: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, [":method", ":scheme", ":path"]);

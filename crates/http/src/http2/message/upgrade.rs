@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extended_connect_is_a_get_with_upgrade() {
+    fn extended_connect_becomes_websocket_upgrade() {
         let more = [("sec-websocket-version", "13"), ("cookie", "a=1")];
         assert_eq!(
             converted(&mut section(&EXTENDED, &more)).as_deref(),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_connect_stays_one_and_other_protocols_are_refused() {
+    fn only_websocket_extended_connect_is_converted() {
         let plain = [(":method", "CONNECT"), (":authority", "example.org:443")];
         let text = converted(&mut section(&plain, &[]));
         assert_eq!(text.as_deref(), Ok("CONNECT example.org:443"));

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn forgotten_streams_count_as_reset() {
+    fn evicted_streams_count_as_reset() {
         let mut gone = ClosedStreams::default();
         for id in 1..=RESETS as u32 + 3 {
             gone.reset(id);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_stream_among_forgotten_ones_is_not_late() {
+    fn ended_stream_is_not_in_transit() {
         let mut gone = ClosedStreams::default();
         gone.reset(9);
         gone.ended(7);

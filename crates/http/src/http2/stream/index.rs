@@ -110,7 +110,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_a_map_finds(steps in proptest::collection::vec((1u32..200, any::<bool>()), 0..400)) {
+        fn index_agrees_with_btree_map(steps in proptest::collection::vec((1u32..200, any::<bool>()), 0..400)) {
             let mut index = Index::default();
             let mut map = BTreeMap::new();
             let mut free: Vec<u32> = (0..200).rev().collect();

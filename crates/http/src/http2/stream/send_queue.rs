@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_urgent_is_first_and_then_the_oldest() {
+    fn queue_orders_by_urgency_then_stream_age() {
         let whole = Delivery::Whole;
         let mut slots = slots(&[(3, whole), (3, whole), (0, whole), (7, whole)]);
         let mut ready = SendQueue::new();
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn incremental_ones_take_turns_and_so_do_both_sorts() {
+    fn incremental_streams_take_turns() {
         let (whole, parts) = (Delivery::Whole, Delivery::Incremental);
         let mut slots = slots(&[(3, parts), (3, parts), (3, whole), (3, parts)]);
         let mut ready = SendQueue::new();

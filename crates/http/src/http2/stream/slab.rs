@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_reused_and_old_streams_not_found() {
+    fn reused_slots_do_not_match_old_streams() {
         let mut streams = Streams::new();
         let first = streams.insert(slot(1));
         let second = streams.insert(slot(3));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_stream_is_queued_when_its_window_opens() {
+    fn window_update_queues_blocked_stream() {
         let mut streams = Streams::new();
         let stream = streams.insert(slot(1));
         streams.set_send_state(stream, SendState::Queued);

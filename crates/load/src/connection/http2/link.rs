@@ -362,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resent_requests_are_queued_by_first_send() {
+    fn resent_requests_are_ordered_by_first_send() {
         let at = |nanoseconds| Some(Instant::from_nanoseconds(nanoseconds));
         for (line, sent, wanted) in [
             (&[][..], None, 0),

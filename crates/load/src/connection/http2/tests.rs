@@ -15,7 +15,7 @@ use crate::requests::Request;
 use server::{Answer, Early, Server, play, upload};
 
 #[test]
-fn a_count_is_met_exactly_over_any_number_of_connections_and_streams() {
+fn request_count_is_exact_across_streams() {
     for (count, connections, streams) in [(1, 1, 1), (100, 1, 10), (100, 3, 7), (5, 2, 8)] {
         play(
             |options| {
@@ -36,7 +36,7 @@ fn a_count_is_met_exactly_over_any_number_of_connections_and_streams() {
 }
 
 #[test]
-fn as_many_requests_are_on_their_way_as_there_are_streams() {
+fn concurrent_requests_fill_all_streams() {
     play(
         |options| {
             options.stop.count = Some(40);
@@ -52,7 +52,7 @@ fn as_many_requests_are_on_their_way_as_there_are_streams() {
 }
 
 #[test]
-fn requests_wait_for_streams() {
+fn requests_wait_for_free_streams() {
     play(
         |options| {
             options.stop.count = Some(60);
@@ -102,7 +102,7 @@ fn refused_streams_before_settings_are_retried() {
 }
 
 #[test]
-fn an_open_loop_has_lanes_for_connections() {
+fn open_loop_bursts_complete_on_all_streams() {
     for streams in [1, 6] {
         play(
             |options| {
@@ -120,7 +120,7 @@ fn an_open_loop_has_lanes_for_connections() {
 }
 
 #[test]
-fn each_connection_carries_as_many_requests_as_it_may() {
+fn requests_per_connection_are_limited() {
     play(
         |options| {
             options.stop.count = Some(20);
@@ -137,7 +137,7 @@ fn each_connection_carries_as_many_requests_as_it_may() {
 }
 
 #[test]
-fn responses_of_every_shape_are_read() {
+fn all_http2_response_forms_are_read() {
     for (method, answer) in [
         ("GET", Answer::Head),
         ("HEAD", Answer::Length(100)),
@@ -158,7 +158,7 @@ fn responses_of_every_shape_are_read() {
 }
 
 #[test]
-fn bodies_pass_through_whatever_windows_there_are() {
+fn bodies_are_sent_within_any_window() {
     for (bytes, window) in [(5, 65_535), (200_000, 65_535), (3_000, 700), (3_000, 20)] {
         play(
             |options| {
@@ -182,7 +182,7 @@ fn bodies_pass_through_whatever_windows_there_are() {
 }
 
 #[test]
-fn a_response_may_be_whole_before_its_request() {
+fn early_response_completes_request() {
     for early in [Early::Response, Early::Reset(Code::NO_ERROR)] {
         play(
             |options| {
@@ -203,7 +203,7 @@ fn a_response_may_be_whole_before_its_request() {
 }
 
 #[test]
-fn body_expectation_spans_frames() {
+fn expected_body_is_found_across_frames() {
     for (expected, failures) in [("all of it", 0), ("none of it", 10)] {
         play(
             |options| {

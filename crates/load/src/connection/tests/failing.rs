@@ -31,7 +31,7 @@ fn fails_as(failure: Failure, bytes: &'static [u8], then: Then) {
 }
 
 #[test]
-fn garbage_is_a_protocol_error() {
+fn invalid_response_is_a_protocol_error() {
     fails_as(Failure::Protocol, b"SSH-2.0-OpenSSH_9.2\r\n", Then::Stay);
     fails_as(Failure::Protocol, b"\x16\x03\x01\x02\x00", Then::Close);
     fails_as(
@@ -52,7 +52,7 @@ fn garbage_is_a_protocol_error() {
 }
 
 #[test]
-fn a_response_that_ends_too_early_is_an_early_close() {
+fn truncated_response_is_an_early_close() {
     for bytes in [
         b"HTTP/1.1 200".as_slice(),
         b"HTTP/1.1 100 Continue\r\n\r\n",
@@ -65,7 +65,7 @@ fn a_response_that_ends_too_early_is_an_early_close() {
 }
 
 #[test]
-fn a_response_that_does_not_go_on_times_out() {
+fn stalled_response_times_out() {
     let for_ever = Then::Stall(Duration::from_secs(3600));
     for bytes in [
         b"".as_slice(),
@@ -77,7 +77,7 @@ fn a_response_that_does_not_go_on_times_out() {
 }
 
 #[test]
-fn a_response_that_trickles_does_not_time_out() {
+fn slow_response_does_not_time_out() {
     play(
         |options| {
             options.timeout = Duration::from_secs(60);
@@ -111,7 +111,7 @@ fn unexpected_bytes_are_an_error() {
 }
 
 #[test]
-fn a_connection_with_bytes_that_nobody_asked_for_carries_no_further_request() {
+fn connection_with_unexpected_bytes_is_not_reused() {
     play(
         |options| {
             options.stop.count = Some(5);
@@ -134,7 +134,7 @@ fn a_connection_with_bytes_that_nobody_asked_for_carries_no_further_request() {
 }
 
 #[test]
-fn resets_are_errors_and_every_request_is_accounted_for() {
+fn every_request_is_accounted_for_despite_resets() {
     let script: Script = Rc::new(|_, _, _| reply(OK, Then::Stay));
     let resets = Cell::new(0);
     for seed in seeds(SEEDS) {
@@ -170,7 +170,7 @@ fn resets_are_errors_and_every_request_is_accounted_for() {
 }
 
 #[test]
-fn a_server_that_comes_late_is_found() {
+fn late_listener_is_reached() {
     for seed in seeds(SEEDS) {
         eprintln!("simulated, seed {seed}");
         let core = Core::simulated(Simulation::with_seed(seed));

@@ -109,7 +109,7 @@ fn named(said: &[(&str, u64)]) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn answers_are_counted_by_their_names_in_the_protocol() {
+fn responses_are_counted_by_protocol_outcome() {
     for pipeline in [1, 7] {
         play(
             |options| {
@@ -133,7 +133,7 @@ fn answers_are_counted_by_their_names_in_the_protocol() {
 }
 
 #[test]
-fn failures_are_classified_as_in_any_protocol() {
+fn memcached_failures_are_classified() {
     let cases: [(Failure, Script); 4] = [
         (Failure::Protocol, |_, _| {
             "HTTP/1.1 200 OK\r\n\r\n".to_owned()
@@ -158,7 +158,7 @@ fn failures_are_classified_as_in_any_protocol() {
 }
 
 #[test]
-fn connections_end_after_their_number_of_requests() {
+fn connections_end_after_request_limit() {
     play(
         |options| {
             options.stop.count = Some(12);
@@ -183,7 +183,7 @@ fn answer_all(mut stream: TcpStream, number: &AtomicU64) {
 }
 
 #[test]
-fn reports_and_sums_have_the_names_of_the_protocol() {
+fn reports_and_merges_have_protocol_outcome_names() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("memcached://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {

@@ -68,7 +68,7 @@ fn due_turns(plan: &Plan, turn: u64, run: Duration) -> u64 {
 
 /// Responses, failed, unfinished and missed requests add up to the number due, for any server, pace and end of the run.
 #[test]
-fn every_request_that_was_asked_for_is_accounted_for() {
+fn every_due_request_is_accounted_for() {
     for seed in 0..300_u64 {
         eprintln!("simulated, seed {seed}");
         let random = onrush_engine::random::Random::stream(seed, 0);
@@ -119,7 +119,7 @@ fn every_request_that_was_asked_for_is_accounted_for() {
 }
 
 #[test]
-fn requests_in_flight_at_end_are_no_errors() {
+fn requests_in_flight_at_end_are_not_errors() {
     play(
         |options| {
             options.stop.count = None;
@@ -141,7 +141,7 @@ fn rate(options: &mut Options, per_second: u64) {
 }
 
 #[test]
-fn a_rate_is_kept() {
+fn rate_is_kept() {
     for seed in seeds(SEEDS) {
         let script: Script = Rc::new(|_, _, _| reply(OK, Then::Stay));
         play_simulated(
@@ -161,7 +161,7 @@ fn a_rate_is_kept() {
 }
 
 #[test]
-fn a_stalled_server_shows_in_every_request_that_should_have_started() {
+fn stall_delays_all_due_requests() {
     let stall = Duration::from_millis(500);
     let mut simulation = Simulation::with_seed(1);
     (simulation.spurious_again, simulation.short) = (0, 0);

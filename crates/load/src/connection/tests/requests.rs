@@ -53,7 +53,7 @@ fn lines(
 }
 
 #[test]
-fn a_mix_gets_responses_as_its_methods_want_and_each_kind_has_its_figures() {
+fn mixed_requests_have_separate_figures() {
     for pipeline in [1, 4] {
         lines(
             |options| {
@@ -98,7 +98,7 @@ fn a_mix_gets_responses_as_its_methods_want_and_each_kind_has_its_figures() {
 }
 
 #[test]
-fn counters_are_met_once_at_most_also_when_connections_end() {
+fn counter_values_are_unique_across_reconnects() {
     lines(
         |options| {
             options.stop.count = Some(40);
@@ -130,7 +130,7 @@ fn counters_are_met_once_at_most_also_when_connections_end() {
 }
 
 #[test]
-fn cookies_are_those_of_the_connection() {
+fn cookies_belong_to_connection() {
     play(
         |options| {
             options.stop.count = Some(20);
@@ -160,7 +160,7 @@ fn cookies_are_those_of_the_connection() {
 }
 
 #[test]
-fn a_response_other_than_expected_is_a_response_and_an_error() {
+fn unexpected_response_is_counted_as_error() {
     let expecting = |path: &str, statuses: &[&str], body: Option<&str>| Request {
         expect: Expect {
             statuses: statuses
@@ -206,7 +206,7 @@ fn a_response_other_than_expected_is_a_response_and_an_error() {
 }
 
 #[test]
-fn expected_statuses_are_those_of_their_request_alone() {
+fn expected_statuses_apply_per_request() {
     let expecting = |path: &str, statuses: Vec<Statuses>| Request {
         expect: Expect {
             statuses,
@@ -242,7 +242,7 @@ fn bulky() -> Request {
 }
 
 #[test]
-fn large_bodies_arrive_whole() {
+fn large_bodies_arrive_complete() {
     play(
         |options| {
             options.stop.count = Some(6);
@@ -258,7 +258,7 @@ fn large_bodies_arrive_whole() {
 }
 
 #[test]
-fn a_server_that_refuses_a_body_before_it_is_there_has_responded() {
+fn early_413_response_is_a_response() {
     play(
         |options| {
             options.stop.count = Some(6);
@@ -281,7 +281,7 @@ fn a_server_that_refuses_a_body_before_it_is_there_has_responded() {
 }
 
 #[test]
-fn a_log_is_replayed_at_its_times_in_its_order() {
+fn log_replay_keeps_times_and_order() {
     let millisecond = 1_000_000;
     lines(
         |options| {
@@ -305,7 +305,7 @@ fn a_log_is_replayed_at_its_times_in_its_order() {
 }
 
 #[test]
-fn a_log_ends_the_run_also_when_its_last_requests_are_left_out() {
+fn log_replay_ends_after_skipped_last_requests() {
     play(
         |options| {
             options.stop.count = Some(3);
@@ -325,7 +325,7 @@ fn a_log_ends_the_run_also_when_its_last_requests_are_left_out() {
 }
 
 #[test]
-fn the_first_responses_of_connections_can_be_left_out() {
+fn skip_first_excludes_first_response_per_connection() {
     play(
         |options| {
             options.stop.count = Some(12);

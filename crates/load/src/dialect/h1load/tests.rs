@@ -30,7 +30,7 @@ fn line(shown: OutputOptions, second: &Second) -> String {
 }
 
 #[test]
-fn each_form_has_its_columns() {
+fn each_line_format_has_its_columns() {
     for (form, header, row) in [
         (
             LineFormat::Brief,
@@ -62,7 +62,7 @@ fn each_form_has_its_columns() {
 }
 
 #[test]
-fn a_second_without_responses_has_no_times() {
+fn idle_second_has_no_latencies() {
     let idle = Second {
         rps: 0.0,
         first_byte_us: None,
@@ -77,7 +77,7 @@ fn a_second_without_responses_has_no_times() {
 }
 
 #[test]
-fn rates_below_one_are_thousandths() {
+fn small_rates_use_milli_and_micro_suffixes() {
     for (value, text) in [
         (0.0, "0.00"),
         (0.5, "500m"),
@@ -91,7 +91,7 @@ fn rates_below_one_are_thousandths() {
 }
 
 #[test]
-fn throttle_rises_in_ten_stairs() {
+fn throttle_rises_in_ten_steps() {
     let lines = LineFormatter::new(OutputOptions {
         soft_start: Duration::from_secs(10),
         ..OutputOptions::default()
@@ -125,7 +125,7 @@ fn overhead_is_added_per_packet() {
 }
 
 #[test]
-fn the_table_has_the_rows_of_h1load() {
+fn percentile_table_matches_h1load() {
     let shares = shares();
     assert_eq!(shares.len(), 64);
     let text: Vec<String> = shares.iter().map(|share| format_g(share * 100.0)).collect();
@@ -161,7 +161,7 @@ fn rows_have_times_and_counts() {
 }
 
 #[test]
-fn general_matches_printf() {
+fn format_g_matches_printf() {
     for (value, text) in [
         (0.0, "0"),
         (10.0, "10"),

@@ -81,7 +81,7 @@ Transfer/sec:     19.63MB
 }
 
 #[test]
-fn wrk2_adds_the_spectrum_of_both_latencies() {
+fn wrk2_prints_both_latency_spectrums() {
     let text = text(shown(Tool::Wrk2), [500.0, 500.0], 1..=1000);
     for part in [
         "  Latency Distribution (HdrHistogram - Recorded Latency)\n 50.000%    1.00ms\n",
@@ -127,7 +127,7 @@ fn wrk2_prints_calibration() {
 }
 
 #[test]
-fn errors_are_counted_as_wrk_counts_them() {
+fn error_counts_match_wrk() {
     let mut report = Report {
         errors_by_kind: [
             ("connect_refused", 1),
@@ -160,7 +160,7 @@ fn errors_are_counted_as_wrk_counts_them() {
 }
 
 #[test]
-fn numbers_have_the_units_of_wrk() {
+fn units_match_wrk() {
     for (us, text) in [
         (0.0, "0.00us"),
         (849.9, "849.90us"),
@@ -180,7 +180,7 @@ fn numbers_have_the_units_of_wrk() {
 }
 
 #[test]
-fn cells_align_digits() {
+fn table_cells_align_digits() {
     for (text, cell_) in [
         ("75.65k", "  75.65k "),
         ("62.88us", "  62.88us"),
@@ -200,7 +200,7 @@ fn equal_times_are_within_deviation() {
 }
 
 #[test]
-fn samples_are_bounded() {
+fn rate_samples_are_bounded() {
     let mut samples = Samples::default();
     for sample in 0..5 * RATE_SAMPLES_MAX {
         samples.add((sample % 101) as f64);

@@ -48,7 +48,7 @@ fn read(text: &str) -> Result<ParsedJourneys, String> {
 }
 
 #[test]
-fn file_is_parsed_in_order() {
+fn journey_steps_keep_file_order() {
     let ParsedJourneys {
         journeys, requests, ..
     } = read(SHOP).unwrap();
@@ -93,7 +93,7 @@ fn file_is_parsed_in_order() {
 }
 
 #[test]
-fn errors_have_position() {
+fn journey_file_errors_have_position() {
     for (from, to, expected) in [
         (
             "name = \"buy\"",

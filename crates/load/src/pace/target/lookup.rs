@@ -121,14 +121,14 @@ mod tests {
     use crate::pace::target::Target;
 
     #[test]
-    fn an_address_needs_no_resolver() {
+    fn ip_address_needs_no_resolver() {
         let target = Target::parse("http://[::1]:8080/").unwrap();
         let address = Address::Tcp("[::1]:8080".parse().unwrap());
         assert_eq!(target.place.resolve(|_| true), Ok((Some(address), None)));
     }
 
     #[test]
-    fn lookup_counts_the_addresses_of_a_name() {
+    fn lookup_counts_addresses_of_name() {
         let target = Target::parse("http://localhost:1/").unwrap();
         let (fit, lookup) = target.place.resolve_all(|_| false).unwrap();
         let lookup = lookup.expect("localhost is a name");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_does_not_exist_is_unreachable() {
+    fn unresolvable_name_is_unreachable() {
         // RFC 6761 section 6.4: .invalid never resolves.
         let target = Target::parse("http://nobody.invalid/").unwrap();
         let Err(Error::Unreachable(sentence)) = target.place.resolve(|_| true) else {

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_ranges_and_networks_of_both_families_are_read() {
+    fn source_addresses_ranges_and_networks_are_parsed() {
         for (text, expected) in [
             ("127.0.0.2", "127.0.0.2"),
             ("127.0.0.2-127.0.0.50", "127.0.0.2-127.0.0.50"),

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remembered_head_is_read_as_it_was_parsed() {
+    fn cached_head_equals_parsed_head() {
         let heads = HeadCache::new(false);
         let first = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab";
         let other = b"HTTP/1.1 404 Not Found\r\nContent-Length: 30\r\n\r\n";
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn every_prefix_of_a_remembered_head_wants_more() {
+    fn prefix_of_cached_head_is_incomplete() {
         let heads = HeadCache::new(false);
         let whole = b"HTTP/1.1 204 No Content\r\nServer: a\r\n\r\n";
         heads.read(whole, Method::Get).unwrap().unwrap();

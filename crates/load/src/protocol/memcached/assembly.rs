@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_in_any_order_make_the_answer() {
+    fn reordered_datagrams_are_reassembled() {
         use Added::{Held, Next};
         let of = |datagrams: &[(u16, u16, &str)]| placed(Messages::One, datagrams);
         let parts = [(0, 3, "a"), (1, 3, "b"), (2, 3, "c")];
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_several_messages_goes_on_behind_each() {
+    fn multi_message_response_is_reassembled_in_order() {
         let several = [
             (0, 1, "a"),
             (1, 2, "c"),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_datagrams_release_room() {
+    fn reassembly_memory_is_limited_and_released() {
         let (mut assembly, mut answer, mut room) = (Assembly::new(), Vec::new(), 5);
         let frame = |sequence| Frame {
             id: 1,

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told_apart_up_to_a_bound() {
+    fn distinct_error_messages_are_bounded() {
         let mut counts = Counts::default();
         for number in 0..1000 {
             counts.note_error(format!("SERVER_ERROR {number}").as_bytes());

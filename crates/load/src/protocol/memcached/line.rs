@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_ends_with_its_line_feed() {
+    fn line_ends_at_line_feed() {
         for (input, expected) in [
             (&b"END\r\nmore"[..], LineSearch::Line(b"END", 5)),
             (b"END\nmore", LineSearch::Line(b"END", 4)),
@@ -152,14 +152,14 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_between_blanks() {
+    fn words_are_separated_by_spaces() {
         let words: Vec<&[u8]> = Words::of(b"VALUE k 0  12 ").collect();
         assert_eq!(words, [&b"VALUE"[..], b"k", b"0", b"12"]);
         assert_eq!(Words::of(b"").next(), None);
     }
 
     #[test]
-    fn a_number_is_whole_and_fits() {
+    fn number_must_be_unsigned_and_in_range() {
         for (word, expected) in [
             (&b"0"[..], Some(0)),
             (b"4294967296", Some(1 << 32)),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_at_the_beginning_ends_with_its_digits() {
+    fn leading_digits_are_parsed() {
         assert_eq!(digits(b"100\r\n"), Some((100, &b"\r\n"[..])));
         assert_eq!(digits(b"0"), Some((0, &b""[..])));
         for other in [&b""[..], b"x1", b" 1", b"1000000000000000000 "] {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn printable_line_is_short_and_safe() {
+    fn printable_truncates_and_escapes() {
         assert_eq!(printable(b"ERROR \x1b[2J", 100), "ERROR ?[2J");
         assert_eq!(printable(b"abcdef", 3), "abc…");
         assert_eq!(printable(b"abc", 3), "abc");

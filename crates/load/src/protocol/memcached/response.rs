@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_outcome_has_its_number_a_name_and_a_class() {
+    fn each_outcome_has_index_name_and_class() {
         for (number, said) in CommandOutcome::ALL.into_iter().enumerate() {
             assert_eq!(said as usize, number);
             assert!(!said.name().is_empty() && said.class() < 5);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_text_protocol_mean_what_the_protocol_says() {
+    fn text_protocol_response_lines_are_parsed() {
         let done = |said| Some(ResponseLine::Done(said));
         let value = |key, bytes| {
             Some(ResponseLine::Value {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_the_meta_protocol_mean_what_the_protocol_says() {
+    fn meta_protocol_response_lines_are_parsed() {
         let done = |said| Some(ResponseLine::Done(said));
         for (command, line, expected) in [
             (
@@ -295,14 +295,14 @@ mod tests {
     }
 
     #[test]
-    fn an_opaque_is_found_among_flags() {
+    fn opaque_is_parsed_from_meta_flags() {
         assert_eq!(opaque(b"VA 4 f0 Oaabc c3"), Some(Opaque::of(18)));
         assert_eq!(opaque(b"HD"), None);
         assert_eq!(opaque(b"HD O12"), None);
     }
 
     #[test]
-    fn errors_are_those_lines_that_say_so() {
+    fn error_lines_are_recognized() {
         for (line, expected) in [
             (&b"ERROR"[..], Some(CommandOutcome::Error)),
             (

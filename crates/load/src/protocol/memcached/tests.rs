@@ -30,7 +30,7 @@ fn quiet(asks: &mut MemcachedOptions) {
 }
 
 #[test]
-fn gets_hit_and_miss() {
+fn get_responses_are_hits_or_misses() {
     let (all, counts) = said(
         |_| (),
         3,
@@ -69,7 +69,7 @@ fn hit_must_have_requested_key() {
 }
 
 #[test]
-fn quiet_hits_are_whole_with_the_end_of_their_batch() {
+fn quiet_batch_ends_with_mn() {
     let hit = |opaque: &str| format!("VA 1 O{opaque}\r\na\r\n");
     let (all, counts) = said(quiet, 2, &(hit("aaaa") + &hit("aaab") + "MN\r\n"));
     assert_eq!((all.as_str(), counts.hits), ("hit, hit", 2));
@@ -82,7 +82,7 @@ fn quiet_hits_are_whole_with_the_end_of_their_batch() {
 }
 
 #[test]
-fn a_get_of_many_keys_is_counted_by_key() {
+fn multiget_hits_are_counted_per_key() {
     let three = |asks: &mut MemcachedOptions| {
         asks.multiget = 3;
         asks.versions = CasUnique::Yes;
@@ -144,7 +144,7 @@ fn quiet_multiget_ends_with_later_response() {
 }
 
 #[test]
-fn change_responses_are_parsed() {
+fn storage_command_responses_are_parsed() {
     for (ratio, text, expected) in [
         (
             "0:1",
@@ -206,7 +206,7 @@ fn verified_value_must_match_key() {
 }
 
 #[test]
-fn meta_answers_are_matched_by_their_opaque() {
+fn meta_responses_are_matched_by_opaque() {
     let (all, counts) = said(meta, 3, "VA 4 Oaaaa\r\nabcd\r\nEN\r\nEN Oaaac\r\n");
     assert_eq!(
         (all.as_str(), counts.hits, counts.misses),
@@ -223,7 +223,7 @@ fn meta_answers_are_matched_by_their_opaque() {
 }
 
 #[test]
-fn missing_quiet_responses_imply_outcome() {
+fn omitted_quiet_responses_imply_default_outcome() {
     for (text, expected) in [
         ("MN\r\n", "miss, miss, miss"),
         ("VA 1 Oaaaa\r\na\r\nMN\r\n", "hit, miss, miss"),
@@ -280,7 +280,7 @@ fn missing_quiet_responses_imply_outcome() {
 }
 
 #[test]
-fn errors_are_counted_by_their_words() {
+fn errors_are_counted_by_message() {
     let text = "ERROR\r\nCLIENT_ERROR bad command line format\r\nSERVER_ERROR out of memory\r\n";
     for change in [(|_| ()) as fn(&mut MemcachedOptions), meta] {
         let (all, counts) = said(change, 3, text);
@@ -315,7 +315,7 @@ fn other_protocols_are_refused() {
 }
 
 #[test]
-fn a_large_value_need_not_be_seen_unless_it_is_verified() {
+fn large_unverified_value_is_skipped() {
     let header = b"VALUE k0000 0 5000000000\r\nab";
     let seen = codec(|asks| {
         asks.verify = Verify::Yes;
@@ -335,7 +335,7 @@ fn a_large_value_need_not_be_seen_unless_it_is_verified() {
 }
 
 #[test]
-fn a_batch_is_its_requests_one_behind_the_other() {
+fn batch_concatenates_its_requests() {
     for (change, expected) in [
         (
             (|_| ()) as fn(&mut MemcachedOptions),

@@ -6,7 +6,7 @@ use super::*;
 use crate::report::latency::{CONFIDENCE, Interval, Latency};
 
 #[test]
-fn percentiles_without_waits_are_exact() {
+fn percentiles_without_incomplete_requests_are_exact() {
     let times = Histogram::from_iter(1..=1000);
     let found = Censored::new(&times, &Histogram::new()).at(99.0);
     assert_eq!((found.low, found.high), (990.0, 990.0));
@@ -14,7 +14,7 @@ fn percentiles_without_waits_are_exact() {
 }
 
 #[test]
-fn waits_bound_affected_percentiles_only() {
+fn incomplete_requests_bound_only_affected_percentiles() {
     // 77 % had a response within 1 us, 23 % had waited for 2 us and more.
     let (times, waits) = (
         Histogram::from_iter(1..=770),
@@ -48,7 +48,7 @@ fn curve_has_bounds_of_percentiles() {
 }
 
 #[test]
-fn wait_bounds_maximum() {
+fn incomplete_request_bounds_maximum() {
     let (times, waits) = (Histogram::from_iter(1..=10_000), Histogram::from_iter([5]));
     let bounded = Latency::bounded(&times, &waits);
     assert!(bounded.is_at_least("max") && !bounded.is_at_least("50"));
@@ -58,7 +58,7 @@ fn wait_bounds_maximum() {
 }
 
 #[test]
-fn short_wait_bounds_both_sides() {
+fn short_incomplete_request_gives_percentile_range() {
     let (times, waits) = (
         Histogram::from_iter(1..=900),
         Histogram::from_iter([0; 100]),
@@ -212,7 +212,7 @@ fn holds(quantile: Quantile, loss: Loss, percentile: f64, below: u64, seed: u64)
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn censored_intervals_cover_truth() {
+fn censored_percentile_intervals_cover_true_value() {
     let mut table = String::new();
     for percentile in [50.0, 75.0, 90.0, 95.0, 99.0] {
         let below = below(percentile);

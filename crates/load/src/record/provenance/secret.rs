@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_of_a_command_line_are_hidden() {
+    fn command_line_secrets_are_redacted() {
         for (words, expected) in [
             ("-H|Authorization: Basic x", "-H|Authorization: (not shown)"),
             ("-HCookie: a=b", "-HCookie: (not shown)"),

@@ -82,7 +82,7 @@ fn found(answer: &SearchResult) -> u64 {
 }
 
 #[test]
-fn keeps_up_with_usual_requests_in_flight() {
+fn growing_queue_does_not_keep_up() {
     let kept = |requests: u64, unfinished: u64, mean_ms: f64, missed: u64, failures: u64| {
         let mut report = Report {
             duration_s: 5.0,
@@ -139,7 +139,7 @@ fn noisy_queue_is_found_and_confirmed() {
 }
 
 #[test]
-fn impossible_condition_is_never() {
+fn impossible_condition_reports_never() {
     let (answer, _) = STEADY.search(1.0, None, 1);
     assert_eq!(answer, SearchResult::Never { rate: 1 });
 }
@@ -170,7 +170,7 @@ fn generator_limit_is_reported() {
 }
 
 #[test]
-fn random_target_ends_unsteady() {
+fn erratic_target_ends_search_as_unsteady() {
     let coin = |rate: u64, random: &Random| Trial {
         held: match random.unit() < 0.5 {
             true => TrialOutcome::Yes,
@@ -222,7 +222,7 @@ fn narrowed_search_confirms_result() {
 }
 
 #[test]
-fn five_of_five_trials_confirm() {
+fn five_passed_trials_confirm_result() {
     let score = |held, trials| Score {
         held,
         trials,
@@ -317,7 +317,7 @@ fn single_undecided_trial_decides_nothing() {
 }
 
 #[test]
-fn search_ends_with_too_few_responses() {
+fn search_reports_too_short_trials() {
     let (answer, trials) = search_of(1_000, |rate| match rate {
         ..=200 => TrialOutcome::TooShort,
         _ => TrialOutcome::No,
@@ -341,7 +341,7 @@ fn decided_search_lists_no_undecided_trials() {
 }
 
 #[test]
-fn the_curve_has_a_line_for_each_rate() {
+fn curve_has_line_per_trial() {
     let trials: Vec<Trial> = [1_000, 2_000, 2_000, 40_000]
         .map(|rate| STEADY.trial(rate, 1_000.0, &Random::new(3)))
         .into();

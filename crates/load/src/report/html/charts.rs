@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_runs_are_joined_without_loss() {
+    fn chart_points_are_merged_without_loss() {
         let rows: Vec<SecondRow> = (1..=1_001)
             .map(|second| SecondRow {
                 t: f64::from(second),

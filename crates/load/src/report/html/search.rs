@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_the_answer_the_curve_and_every_trial() {
+    fn search_page_has_result_curve_and_trials() {
         let trials = [
             trial(1000, 100.0, TrialOutcome::Yes),
             trial(2000, 300.0, TrialOutcome::No),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_search_has_page() {
+    fn search_without_trials_has_page() {
         let page = search_page("http://a/", "p99 < 1ms", None, &[]);
         assert!(page.contains("stopped before a rate was found"));
     }

@@ -61,7 +61,7 @@ pub(super) fn report() -> Report {
 }
 
 #[test]
-fn the_page_has_every_chart_and_fetches_nothing() {
+fn page_is_self_contained_and_has_all_charts() {
     let page = page(&report());
     assert_eq!(page.matches("<svg class=\"chart\"").count(), 6);
     for part in [
@@ -93,7 +93,7 @@ fn unfinished() -> Report {
 }
 
 #[test]
-fn lower_bounds_are_marked_everywhere() {
+fn lower_bounds_are_marked_in_tables_and_charts() {
     let report = unfinished();
     assert!(report.latency_us.is_at_least("99") && !report.latency_us.is_at_least("90"));
     let page = page(&report);
@@ -133,7 +133,7 @@ fn complete_run_has_no_bounds() {
 }
 
 #[test]
-fn external_markup_is_escaped() {
+fn untrusted_strings_are_html_escaped() {
     let page = page(&report());
     assert!(!page.contains("/<b>&\"c") && !page.contains("<waited>"));
     assert!(page.contains("http://a/&lt;b&gt;&amp;&quot;c"));

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_has_one_name_and_one_number() {
+    fn grpc_codes_map_to_unique_names() {
         for number in 0..=CODE_MAX {
             let name = name(number).expect("it is a code");
             assert_eq!(of_name(name), Some(number));
@@ -69,14 +69,14 @@ mod tests {
     }
 
     #[test]
-    fn invalid_codes_are_refused() {
+    fn invalid_grpc_codes_are_refused() {
         for value in ["", "17", "-1", "+0", " 0", "0 ", "OK", "0.0", "99999999999"] {
             assert_eq!(parse(value.as_bytes()), None, "{value:?}");
         }
     }
 
     #[test]
-    fn classes_are_those_of_the_statuses_that_codes_are_mapped_to() {
+    fn grpc_codes_have_class_of_http_status() {
         let of = |name| class(of_name(name).unwrap());
         assert_eq!([of("OK"), of("UNKNOWN"), of("CANCELLED")], [2, 5, 4]);
         assert_eq!([of("DEADLINE_EXCEEDED"), of("RESOURCE_EXHAUSTED")], [5, 4]);

@@ -230,7 +230,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn json_becomes_the_bytes_of_a_message() {
+    fn json_is_encoded_as_protobuf() {
         let descriptors = Descriptors::parse(&shop()).unwrap();
         for (json, expected) in [
             ("{}", &b""[..]),
@@ -244,7 +244,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn invalid_calls_are_refused() {
+    fn invalid_grpc_calls_are_refused() {
         let descriptors = Descriptors::parse(&shop()).unwrap();
         for (path, json, part) in [
             ("/shop.Shop/Buy", "{", "shop.Order in JSON: EOF"),

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_is_what_a_response_has() {
+    fn response_has_exactly_one_message() {
         assert_eq!(framed(b"ab").unwrap(), b"\0\0\0\0\x02ab");
         for body in [&b"\0\0\0\0\0"[..], b"\0\0\0\0\x01a"] {
             assert_eq!(read(&[body]), Ok(()));
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_messages_are_refused() {
+    fn invalid_grpc_messages_are_refused() {
         refused("the message is missing", b"");
         refused("within the prefix", b"\0\0\0\0");
         refused("shorter than its length", b"\0\0\0\0\x02a");
@@ -121,7 +121,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn result_is_independent_of_pieces(
+        fn result_is_independent_of_read_boundaries(
             body in prop_oneof![
                 proptest::collection::vec(any::<u8>(), 0..12),
                 proptest::collection::vec(any::<u8>(), 0..12).prop_map(|message| framed(&message).unwrap()),

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_is_the_distribution_of_its_definition() {
+    fn zipf_frequencies_match_definition() {
         for exponent in [0.5, 0.99, 1.0, 1.2, 3.0] {
             let counts = drawn(&format!("zipf:{exponent}"), 50);
             let weights = (1..=50).map(|rank| f64::from(rank).powf(-exponent));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_asked_for_as_often_as_the_distribution_says() {
+    fn key_frequencies_match_distribution() {
         let even = drawn("uniform", 100);
         // Five standard deviations of a binomial with n = 200,000 and p = 0.01 are 223.
         assert!(

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn opaque_round_trips() {
         for number in 0..1 << 16 {
             let opaque = Opaque::of(number);
             assert_eq!(Opaque::read(&opaque.bytes()), Some(opaque));
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_counted_across_the_end_of_the_numbers() {
+    fn opaque_distance_wraps() {
         for (earlier, later, between) in [(0, 0, 0), (3, 5, 2), (65_535, 65_536, 1), (5, 3, 65_534)]
         {
             assert_eq!(Opaque::of(later).since(Opaque::of(earlier)), between);

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_has_a_number_for_each_command_from_gets_on() {
+    fn ratio_weights_are_parsed_in_command_order() {
         for (text, weights) in [
             ("1", [1, 0, 0, 0]),
             ("9:1", [9, 1, 0, 0]),
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_never_come_have_no_weight() {
+    fn unused_commands_have_no_weight() {
         let ratio = Ratio::parse("9:0:1").unwrap();
         let weights: Vec<_> = ratio.weights().collect();
         assert_eq!(weights, [(Command::Get, 9), (Command::Delete, 1)]);

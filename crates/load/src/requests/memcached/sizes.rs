@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_read_and_drawn_within_what_they_say() {
+    fn parsed_sizes_are_drawn_within_range() {
         for (text, low, high) in [
             ("100", 100, 100),
             ("0", 0, 0),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_shares() {
+    fn size_weights_are_shares() {
         let drawn = drawn(
             &LengthDistribution::of_values("100:9,1000:1").unwrap(),
             100_000,
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn facebooks_sizes_are_those_that_were_published() {
+    fn facebook_sizes_match_publication() {
         let values = drawn(&LengthDistribution::of_values("facebook").unwrap(), 200_000);
         let share = |wanted: usize| {
             let count = values.iter().filter(|bytes| **bytes == wanted).count();

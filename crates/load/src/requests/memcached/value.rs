@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_known_in_any_pieces() {
+    fn value_matches_across_read_boundaries() {
         let values = Values::new();
         for length in [0, 1, 15, 16, 17, 100, LETTERS, 3 * LETTERS + 7] {
             let bytes = value(&values, 5, length);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_value_of_another_key_and_a_changed_one_are_told_apart() {
+    fn other_and_corrupted_values_do_not_match() {
         let values = Values::new();
         for key in 0..2000 {
             let bytes = value(&values, key, 16);

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_those_of_memcacheds_protocols() {
+    fn requests_match_memcached_protocol() {
         let mark = {
             let mut out = Vec::new();
             Values::new().write(0, 4, &mut out);
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_the_same_whenever_it_is_written() {
+    fn requests_are_reproducible() {
         let workload = workload(|asks| {
             asks.ratio = Ratio::parse("5:3:1:1").unwrap();
             asks.distribution = Distribution::Zipf(0.99);
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_come_as_often_as_their_ratio_says() {
+    fn commands_follow_ratio() {
         let workload = workload(|asks| asks.ratio = Ratio::parse("8:1:1").unwrap());
         let mut counts = [0_u64; 3];
         for number in 0..100_000 {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meta_get_of_many_keys_is_a_command_for_each() {
+    fn meta_multiget_sends_command_per_key() {
         let two = |asks: &mut MemcachedOptions| asks.multiget = 2;
         let text = first(Dialect::Meta, "1", two);
         assert_eq!(text, "mg k0000 v Oaaaa\r\nmg k0001 v Oaaab\r\n");
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_ratio_is_the_share_of_keys_that_have_values() {
+    fn hit_ratio_is_share_of_stored_keys() {
         for share in [0.0, 0.3, 1.0] {
             let workload = workload(|asks| asks.hit_ratio = Some(share));
             let keys = (0..10_000).map(|number| workload.key(Command::Get, number, 0));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn filling_stores_every_key_once_over_all_parts() {
+    fn population_stores_each_key_once_across_shards() {
         let asks = asks(|asks| asks.ratio = Ratio::parse("1:0:0:1").unwrap());
         let mut keys = Vec::new();
         for index in 0..3 {

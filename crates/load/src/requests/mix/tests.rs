@@ -39,7 +39,7 @@ fn refused(expected: &str, change: impl FnOnce(&mut Request, &mut RequestOptions
 }
 
 #[test]
-fn a_body_is_announced_with_its_length() {
+fn body_has_content_length() {
     let mut request = request("/{{counter}}");
     request.method = "POST".to_owned();
     request.body = Body::Text("n={{counter}}".to_owned());
@@ -50,7 +50,7 @@ fn a_body_is_announced_with_its_length() {
 }
 
 #[test]
-fn bytes_of_any_size_are_sent_as_they_are() {
+fn body_bytes_are_sent_unchanged() {
     for bytes in [3, BODY_COPIED_MAX, BODY_COPIED_MAX + 1] {
         let mut request = request("/");
         let body = "{{counter}}".repeat(bytes)[..bytes].to_owned();
@@ -61,7 +61,7 @@ fn bytes_of_any_size_are_sent_as_they_are() {
 }
 
 #[test]
-fn common_fields_are_sent_unless_a_request_has_its_own() {
+fn request_headers_override_common_headers() {
     let mut request = request("/");
     request.headers = vec![("accept".to_owned(), "b".to_owned())];
     let common =
@@ -76,7 +76,7 @@ fn common_fields_are_sent_unless_a_request_has_its_own() {
 }
 
 #[test]
-fn cookies_stand_in_the_head() {
+fn cookies_are_sent_in_head() {
     let mut jar = CookieJar::default();
     jar.store(&Cookie::parse(b"a=1").unwrap());
     let mut asks = asks(vec![request("/")]);
@@ -92,7 +92,7 @@ fn cookies_stand_in_the_head() {
 }
 
 #[test]
-fn requests_come_as_often_as_their_weights_say() {
+fn requests_follow_weights() {
     let weighted = [("/a", 1), ("/b", 2), ("/c", 1)].map(|(path, weight)| Request {
         weight: NonZeroU32::new(weight).unwrap(),
         ..request(path)
@@ -109,7 +109,7 @@ fn requests_come_as_often_as_their_weights_say() {
 }
 
 #[test]
-fn requests_in_turn_and_listed_ones_follow_their_number() {
+fn round_robin_and_listed_order_are_followed() {
     let requests = vec![request("/a"), request("/b"), request("/c")];
     let choices = |order: Order| {
         let asks = RequestOptions {

@@ -50,7 +50,7 @@ fn live(seconds: u32) -> LiveView {
 }
 
 #[test]
-fn common_screen_shows_everything() {
+fn standard_screen_shows_everything() {
     let screen = drawn(&live(30), 120, 40);
     for part in [
         "http://a/ at 127.0.0.1:80",
@@ -76,7 +76,7 @@ fn common_screen_shows_everything() {
 }
 
 #[test]
-fn waits_make_percentiles_lower_bounds() {
+fn incomplete_requests_make_percentiles_lower_bounds() {
     let mut live = live(30);
     for _ in 0..9_000 {
         live.figures
@@ -93,7 +93,7 @@ fn waits_make_percentiles_lower_bounds() {
 }
 
 #[test]
-fn a_narrow_screen_keeps_the_percentiles() {
+fn narrow_screen_keeps_percentiles() {
     let screen = drawn(&live(30), 60, 24);
     assert!(
         screen.contains("99.9 %") && screen.contains("9.99 ms"),
@@ -112,7 +112,7 @@ fn terminal_80x24_shows_errors_and_percentiles() {
 }
 
 #[test]
-fn every_screen_shows_main_times() {
+fn every_screen_size_shows_main_percentiles() {
     for (width, height) in [
         (36, 1),
         (36, 3),
@@ -172,7 +172,7 @@ fn axis_labels_do_not_overlap() {
 }
 
 #[test]
-fn any_size_and_any_moment_can_be_drawn() {
+fn any_screen_size_is_drawn() {
     for (width, height) in [(1, 1), (3, 2), (10, 5), (83, 7), (84, 10), (300, 100)] {
         for seconds in [0, 1, 2, 500] {
             let mut live = live(seconds);
@@ -210,14 +210,14 @@ fn first_reason_is_shown_with_verdict() {
 }
 
 #[test]
-fn old_seconds_are_forgotten() {
+fn old_rows_are_dropped() {
     let mut live = LiveView::default();
     (0..2 * LIVE_ROWS_MAX).for_each(|_| live.push(SecondRow::default()));
     assert_eq!(live.seconds.len(), LIVE_ROWS_MAX);
 }
 
 #[test]
-fn progress_uses_nearer_end() {
+fn progress_uses_nearer_of_count_and_time() {
     let mut live = live(30);
     assert_eq!(live.progress(), Some(0.5));
     live.total_requests = Some(40_016);

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn delays_follow_distribution() {
+    fn server_delays_follow_distribution() {
         let millisecond = Duration::from_millis(1);
         for delay in [
             Delay::Constant(millisecond),

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn journeys_and_steps_are_found_by_their_names() {
+    fn scopes_select_journey_or_step_by_name() {
         for (text, journey, step) in [
             ("journey:buy", 0, None),
             ("journey: look ", 1, None),

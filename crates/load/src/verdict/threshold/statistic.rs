@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_count_without_responses() {
+    fn incomplete_requests_count_without_responses() {
         let waits = Histogram::from_iter([700; 200]);
         for statistic in [
             Statistic::Percentile(50.0),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_count_towards_percentile_minimum() {
+    fn incomplete_requests_count_towards_percentile_minimum() {
         let (times, waits) = (
             Histogram::from_iter(1..=60),
             Histogram::from_iter([2000; 60]),

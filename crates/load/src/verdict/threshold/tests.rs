@@ -24,7 +24,7 @@ fn figures() -> Figures {
 }
 
 #[test]
-fn conditions_hold_or_do_not() {
+fn conditions_pass_or_fail() {
     use ThresholdOutcome::{Failed, Passed, Undecided};
     for (text, fate, measured) in [
         ("p99 > 5ms", Failed, "9.90 ms"),
@@ -66,7 +66,7 @@ fn conditions_hold_or_do_not() {
 }
 
 #[test]
-fn syntax_errors_have_column() {
+fn syntax_errors_report_column() {
     for (text, column, part) in [
         ("", 1, "a condition needs"),
         ("p99", 4, "a condition needs"),
@@ -101,7 +101,7 @@ fn syntax_errors_have_column() {
 
 proptest::proptest! {
     #[test]
-    fn any_text_parses_or_has_valid_column(
+    fn arbitrary_conditions_parse_or_report_valid_column(
         text in "[p0-9.a-z_ ]{0,12}[<>=!]{0,3}[ 0-9.kmsu%/µ]{0,8}|.{0,20}"
     ) {
         match Threshold::parse(&text) {
@@ -118,7 +118,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn only_errors_and_timeouts_are_errors() {
+fn only_errors_and_timeouts_are_error_conditions() {
     for (text, is_it) in [
         ("errors > 1%", true),
         ("timeouts > 3", true),
@@ -130,7 +130,7 @@ fn only_errors_and_timeouts_are_errors() {
 }
 
 #[test]
-fn a_share_of_nothing_is_undecided() {
+fn share_condition_without_requests_is_undecided() {
     let outcome = threshold("errors > 1%").judge(&Figures::default());
     assert_eq!(outcome.fate, ThresholdOutcome::Undecided);
     let outcome = threshold("errors > 1").judge(&Figures::default());
@@ -138,7 +138,7 @@ fn a_share_of_nothing_is_undecided() {
 }
 
 #[test]
-fn waits_leave_conditions_undecided() {
+fn incomplete_requests_leave_conditions_undecided() {
     use ThresholdOutcome::{Failed, Passed, Undecided};
     // 23 % of the requests had waited for 60 ms when the run ended.
     let mut figures = figures();
@@ -195,7 +195,7 @@ fn percentile_condition_includes_timeouts() {
 }
 
 #[test]
-fn a_condition_that_fails_fast_runs_has_a_hint() {
+fn inverted_latency_condition_has_hint() {
     let hint = threshold("p99 < 50ms").hint().expect("it has one");
     assert!(hint.contains("\"p99 >= 50ms\""), "{hint}");
     assert!(threshold("p99 > 50ms").hint().is_none());
@@ -203,7 +203,7 @@ fn a_condition_that_fails_fast_runs_has_a_hint() {
 }
 
 #[test]
-fn requests_sent_again_are_a_count_and_a_share() {
+fn resent_condition_accepts_count_or_share() {
     let mut figures = figures();
     figures.resent = 20;
     for (text, fate) in [
@@ -216,7 +216,7 @@ fn requests_sent_again_are_a_count_and_a_share() {
 }
 
 #[test]
-fn run_must_fail_when_rest_cannot_help() {
+fn inevitable_failure_is_detected_early() {
     // 5,000 of 10,000 responses took longer than 5 ms.
     for (text, requests, hopeless) in [
         ("p99 > 5ms", 100_000, true),
@@ -238,7 +238,7 @@ fn run_must_fail_when_rest_cannot_help() {
 }
 
 #[test]
-fn timed_run_must_fail_even_at_twice_the_rate() {
+fn early_failure_of_timed_run_assumes_double_rate() {
     let after = |elapsed_s, total_s| RunExtent::Time { elapsed_s, total_s };
     let errors = threshold("errors > 0.1%");
     // 30 errors are 0.1 % of 30,000 requests: 10,030 in the first second, and twice as many in the second.

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_a_line_that_cannot_be_read_is_not_forgotten() {
+    fn run_with_unreadable_line_is_kept() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("j");
         let wish = |journal: &mut Journal, file: &str| {

@@ -144,7 +144,7 @@ mod tests {
     use crate::facts::Facts;
 
     #[test]
-    fn an_empty_journal_was_damaged_and_is_kept() {
+    fn empty_journal_is_damaged_and_kept() {
         let root = tempfile::tempdir().expect("a directory");
         let cpus = root.path().join("sys/devices/system/cpu");
         fs::create_dir_all(&cpus).expect("a directory");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_is_never_seen_without_its_first_line() {
+    fn journal_is_created_atomically() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("j");
         let begin = |count: u32| {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_of_another_life_is_nothing_to_undo() {
+    fn journal_of_previous_boot_is_removed() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("j");
         drop(Journal::open(&path, "b").expect("open"));

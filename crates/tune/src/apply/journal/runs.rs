@@ -101,7 +101,7 @@ mod tests {
     use crate::advise::{Request, Target};
 
     #[test]
-    fn run_of_a_killed_process_is_abandoned_until_it_is_confirmed() {
+    fn run_of_killed_process_is_abandoned_unless_confirmed() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("j");
         let mut journal = Journal::open(&path, "b").expect("open");

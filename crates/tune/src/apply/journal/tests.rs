@@ -11,7 +11,7 @@ fn setting(file: &str) -> Target {
 }
 
 #[test]
-fn a_journal_is_read_back_whatever_was_cut_off_its_end() {
+fn truncated_journal_is_readable() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("run/j");
     let mut journal = Journal::open(&path, "b").expect("open");
@@ -35,7 +35,7 @@ fn a_journal_is_read_back_whatever_was_cut_off_its_end() {
 }
 
 #[test]
-fn the_first_before_and_the_last_kept_count() {
+fn first_original_and_last_kept_value_count() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut journal = Journal::open(&directory.path().join("j"), "b").expect("open");
     let target = setting("a");
@@ -57,7 +57,7 @@ fn the_first_before_and_the_last_kept_count() {
 }
 
 #[test]
-fn a_journal_of_another_boot_is_forgotten() {
+fn journal_of_another_boot_is_ignored() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
     Journal::open(&path, "b")
@@ -69,7 +69,7 @@ fn a_journal_of_another_boot_is_forgotten() {
 }
 
 #[test]
-fn a_journal_of_a_newer_format_says_whose_it_is_whatever_its_lines_are() {
+fn newer_journal_format_reports_writing_version() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
     let newer =
@@ -110,7 +110,7 @@ fn summary_is_read_only() {
 }
 
 #[test]
-fn notice_precedes_wait() {
+fn notice_is_given_before_waiting_for_lock() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
     let holder = Journal::open_with_notice(&path, "b", || panic!("nobody has it")).expect("open");
@@ -128,7 +128,7 @@ fn channels(interface: &str) -> Target {
 }
 
 #[test]
-fn what_a_refused_reset_did_not_lose_is_not_given_back() {
+fn refused_reset_restores_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let steering = |interface: &str| Target::Steering {
         interface: interface.to_owned(),
@@ -170,7 +170,7 @@ fn changes_after(wrote: Option<u64>, reads: Option<u64>) -> usize {
 }
 
 #[test]
-fn a_journal_of_a_dead_namespace_is_not_that_of_a_new_one_with_its_number() {
+fn reused_namespace_inode_does_not_match_old_journal() {
     assert_eq!(changes_after(Some(4_097), Some(4_097)), 1);
     assert_eq!(changes_after(Some(4_097), Some(4_098)), 0);
     // Unknown: an older kernel, or a journal of an older version.
@@ -179,7 +179,7 @@ fn a_journal_of_a_dead_namespace_is_not_that_of_a_new_one_with_its_number() {
 }
 
 #[test]
-fn a_journal_of_an_older_version_says_nothing_of_its_namespace() {
+fn older_journal_has_no_namespace() {
     let line = r#"{"begin":{"schema":1,"boot":"b","version":"0.1.0","made":null}}"#;
     let line: Line = serde_json::from_str(line).expect("a line");
     assert!(matches!(
@@ -223,7 +223,7 @@ fn told(changes: &[Change]) -> Vec<String> {
 }
 
 #[test]
-fn a_renamed_interface_is_found_under_its_new_name() {
+fn renamed_interface_is_followed() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
     let open = || Journal::open(&path, "b").expect("open");
@@ -274,7 +274,7 @@ fn a_renamed_interface_is_found_under_its_new_name() {
 }
 
 #[test]
-fn a_later_run_may_know_the_same_interface_by_another_name() {
+fn runs_may_use_different_names_for_interface() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
     let (then, now) = (
@@ -301,7 +301,7 @@ fn a_later_run_may_know_the_same_interface_by_another_name() {
 }
 
 #[test]
-fn a_damaged_line_loses_only_itself() {
+fn damaged_line_loses_no_other_line() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
     let mut journal = Journal::open(&path, "b").expect("open");
@@ -342,7 +342,7 @@ fn a_damaged_line_loses_only_itself() {
 }
 
 #[test]
-fn a_journal_without_its_beginning_or_end_is_damaged_and_its_other_changes_are_known() {
+fn partial_journal_keeps_readable_changes() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("j");
     let mut journal = Journal::open(&path, "b").expect("open");

@@ -51,7 +51,7 @@ fn body_is_limited_by_flow_control_window() {
 }
 
 #[test]
-fn a_body_ends_with_an_empty_frame_or_with_its_trailers() {
+fn body_ends_with_empty_data_or_trailers() {
     let empty: &[(Kind, u8, &[u8])] = &[(Kind::Data, END_STREAM, b"")];
     // A literal field with a new name (RFC 7541 6.2.1).
     let block = [b"\x40\x01", &b"a"[..], b"\x01", b"1"].concat();

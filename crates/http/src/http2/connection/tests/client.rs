@@ -29,7 +29,7 @@ fn response(stream: u32, flags: u8, block: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn it_begins_with_preface_and_settings_without_push() {
+fn client_preface_disables_push() {
     let side = TestConnection::new(Role::Client, LocalSettings::DEFAULT);
     let (preface, frames) = side.out.split_at(PREFACE.len());
     assert_eq!(preface, PREFACE);
@@ -44,7 +44,7 @@ fn it_begins_with_preface_and_settings_without_push() {
 }
 
 #[test]
-fn settings_decide_how_many_streams_may_be_open() {
+fn peer_settings_limit_open_streams() {
     let mut side = TestConnection::new(Role::Client, LocalSettings::CLIENT);
     assert!(!side.connection.has_peer_settings());
     assert_eq!(side.connection.streams_max(), STREAMS_BEFORE_SETTINGS);
@@ -66,7 +66,7 @@ fn http1_response_is_detected() {
 }
 
 #[test]
-fn interim_heads_come_before_the_response() {
+fn interim_responses_precede_final_response() {
     let mut side = TestConnection::client();
     let stream = open(&mut side, Content::Any);
     let stream = stream.expect("there is room");
@@ -94,7 +94,7 @@ fn interim_heads_come_before_the_response() {
 }
 
 #[test]
-fn server_errors_have_rfc_scope() {
+fn server_errors_are_stream_or_connection_errors() {
     let protocol = Code::PROTOCOL_ERROR;
     let push = frame(Kind::PushPromise, END_HEADERS, 1, &[0, 0, 0, 2]);
     for (name, bytes, is_of_stream) in [
@@ -150,7 +150,7 @@ fn server_errors_have_rfc_scope() {
 }
 
 #[test]
-fn responses_without_content_may_say_its_length() {
+fn bodyless_responses_may_have_content_length() {
     for (content, block) in [
         (Content::None, OK_OF_LENGTH_7),
         (Content::Any, NOT_MODIFIED),
@@ -217,7 +217,7 @@ fn extended_connect_success_opens_tunnel() {
 }
 
 #[test]
-fn streams_are_opened_within_the_bound_of_the_server() {
+fn max_concurrent_streams_of_server_is_respected() {
     let mut side = TestConnection::client();
     side.receive_bytes(&setting(3, 2));
     assert_eq!(open(&mut side, Content::Any).map(Stream::id), Ok(1));
@@ -230,7 +230,7 @@ fn streams_are_opened_within_the_bound_of_the_server() {
 }
 
 #[test]
-fn hundred_streams_before_settings() {
+fn hundred_streams_are_allowed_before_settings() {
     let mut side = TestConnection::new(Role::Client, LocalSettings::DEFAULT);
     for _ in 0..100 {
         assert!(open(&mut side, Content::Any).is_ok());
@@ -241,7 +241,7 @@ fn hundred_streams_before_settings() {
 }
 
 #[test]
-fn streams_that_a_server_leaves_out_are_closed_and_none_is_opened() {
+fn goaway_closes_excluded_streams() {
     let mut side = TestConnection::client();
     let streams = [(); 3].map(|()| open(&mut side, Content::Any).expect("there is room"));
     side.receive_bytes(&frame(
@@ -268,7 +268,7 @@ fn streams_that_a_server_leaves_out_are_closed_and_none_is_opened() {
 }
 
 #[test]
-fn ids_come_to_an_end() {
+fn stream_ids_are_exhausted() {
     let mut side = TestConnection::client();
     side.connection.next = 0x7fff_ffff;
     assert_eq!(
@@ -348,7 +348,7 @@ fn late_responses_of_cancelled_requests_are_ignored() {
 }
 
 #[test]
-fn a_late_response_is_ignored_after_a_rest() {
+fn late_response_after_memory_release_is_ignored() {
     let mut side = TestConnection::client();
     let stream = open(&mut side, Content::Any).expect("there is room");
     side.connection.reset(stream, Code::CANCEL, &mut side.out);
@@ -359,7 +359,7 @@ fn a_late_response_is_ignored_after_a_rest() {
 }
 
 #[test]
-fn errors_on_closed_streams_are_still_errors() {
+fn errors_on_closed_streams_are_reported() {
     // A stream that the server may not open, next to streams that were reset and forgotten.
     let mut side = TestConnection::client();
     cancel_beside_another(&mut side, 300);
@@ -385,7 +385,7 @@ fn errors_on_closed_streams_are_still_errors() {
 }
 
 #[test]
-fn frames_of_closed_streams_are_bounded_by_what_may_be_late() {
+fn frames_on_closed_streams_are_bounded() {
     let mut side = TestConnection::client();
     let kept = cancel_beside_another(&mut side, 1);
     let late = reset(kept.id() + 2);

@@ -26,7 +26,7 @@ fn until_gone(mut bytes: impl FnMut(u32) -> Vec<u8>) -> (u32, Flood) {
 }
 
 #[test]
-fn each_flood_ends_at_its_bound() {
+fn each_flood_is_detected_at_its_limit() {
     let chatter = UNPRODUCTIVE_FRAMES_BURST_MAX;
     // A stream error takes a chatter token too, if its frame is chatter.
     let rapid = until_gone(|number| [get(3 + 2 * number), reset(3 + 2 * number)].concat());
@@ -67,7 +67,7 @@ fn each_flood_ends_at_its_bound() {
 }
 
 #[test]
-fn messages_that_the_user_rejects_count() {
+fn rejected_messages_count_as_stream_errors() {
     let mut side = TestConnection::server();
     for number in 0..STREAM_ERRORS_AHEAD_MAX {
         side.receive_bytes(&get(1 + 2 * number));
@@ -102,7 +102,7 @@ fn unread_replies_are_bounded() {
 }
 
 #[test]
-fn blocks_without_end_are_bounded() {
+fn endless_header_blocks_are_bounded() {
     for (piece, continuations) in [
         (0, CONTINUATIONS_MAX.into()),
         (16_384, BLOCK_BYTES_MAX / 16_384),
@@ -123,7 +123,7 @@ fn blocks_without_end_are_bounded() {
 }
 
 #[test]
-fn a_frame_of_settings_is_bounded() {
+fn settings_frame_size_is_bounded() {
     let mut side = TestConnection::server();
     let entry = [0, 1, 0, 0, 0, 0];
     side.receive_bytes(&frame(Kind::Settings, 0, 0, &entry.repeat(64)));
@@ -137,7 +137,7 @@ fn a_frame_of_settings_is_bounded() {
 }
 
 #[test]
-fn served_streams_return_tokens() {
+fn served_streams_restore_tokens() {
     let mut side = TestConnection::server();
     for number in 0..3_000 {
         let id = 1 + 4 * number;
@@ -151,7 +151,7 @@ fn served_streams_return_tokens() {
 }
 
 #[test]
-fn time_pays_for_resets_and_a_stream_that_is_served_costs_none() {
+fn resets_are_allowed_over_time_or_after_response() {
     let mut side = TestConnection::server();
     for number in 0..1_000 {
         let id = 1 + 2 * number;
@@ -173,7 +173,7 @@ fn time_pays_for_resets_and_a_stream_that_is_served_costs_none() {
 }
 
 #[test]
-fn oversized_list_is_truncated() {
+fn oversized_header_list_is_truncated() {
     let mut connection = Connection::new(Role::Server, LocalSettings::DEFAULT, &mut Vec::new());
     // A large field is inserted into the table once and referenced many times.
     let (mut encoder, mut block) = (Encoder::new(), GET.to_vec());
@@ -205,7 +205,7 @@ fn references(id: u32, beyond: u32) -> Vec<u8> {
 }
 
 #[test]
-fn excess_fields_take_tokens() {
+fn oversized_header_lists_cost_tokens() {
     // A client with too many cookies is refused again and again.
     let mut side = TestConnection::server();
     for number in 0..3_000 {
@@ -242,7 +242,7 @@ fn excess_fields_take_tokens() {
 }
 
 #[test]
-fn a_client_whose_deadlines_pass_is_not_cut() {
+fn client_with_expiring_deadlines_is_not_disconnected() {
     // 60 concurrent calls with deadlines of 20 ms, and a PING with each reset.
     let mut side = TestConnection::server();
     for number in 0..30_000 {
@@ -257,7 +257,7 @@ fn a_client_whose_deadlines_pass_is_not_cut() {
 }
 
 #[test]
-fn refused_streams_are_bounded_as_resets() {
+fn refused_streams_count_as_resets() {
     let mut side = TestConnection::server();
     for number in 0..LocalSettings::DEFAULT.concurrent_streams_max {
         side.receive_bytes(&get(1 + 2 * number));

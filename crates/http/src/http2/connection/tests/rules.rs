@@ -41,7 +41,7 @@ fn headers(flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn mistakes_end_what_the_rfc_says() {
+fn protocol_violations_end_stream_or_connection() {
     let whole = END_STREAM | END_HEADERS;
     let self_dependent = [&3u32.to_be_bytes()[..], &[9], GET].concat();
     let dependent = [&1u32.to_be_bytes()[..], &[9], GET].concat();
@@ -418,7 +418,7 @@ fn mistakes_end_what_the_rfc_says() {
 }
 
 #[test]
-fn a_stream_that_both_have_ended_takes_nothing_more() {
+fn closed_stream_accepts_no_frames() {
     for (bytes, wanted) in [
         (data(1, END_STREAM, b"x"), S(1, Code::STREAM_CLOSED)),
         (get(1), C(Code::STREAM_CLOSED)),
@@ -471,7 +471,7 @@ fn data_in_transit_at_reset_is_released() {
 }
 
 #[test]
-fn a_stream_may_be_reset_in_the_middle_of_its_data() {
+fn reset_within_data_frame_releases_window() {
     let mut side = TestConnection::server();
     side.receive_bytes(&[post(1), data(1, END_STREAM, &[7; 16_384])[..1_009].to_vec()].concat());
     assert_eq!(side.seen[1], TestEvent::Data(1, vec![7; 1_000], End::Open));
@@ -491,7 +491,7 @@ fn a_stream_may_be_reset_in_the_middle_of_its_data() {
 }
 
 #[test]
-fn a_block_under_way_is_known() {
+fn incomplete_header_block_is_detected() {
     let mut side = TestConnection::server();
     let head = frame(Kind::Headers, 0, 1, GET);
     for (bytes, wanted) in [
@@ -506,7 +506,7 @@ fn a_block_under_way_is_known() {
 }
 
 #[test]
-fn a_preface_is_needed_and_settings_first() {
+fn preface_and_first_settings_are_required() {
     for bytes in [
         b"GET / HTTP/1.1\r\n".as_slice(),
         b"PRI * HTTP/2.0\r\n\r\nSX",
@@ -534,7 +534,7 @@ fn a_preface_is_needed_and_settings_first() {
 }
 
 #[test]
-fn settings_and_pings_are_answered() {
+fn settings_and_pings_are_acknowledged() {
     let mut side = TestConnection::server();
     side.receive_bytes(&setting(3, 7));
     side.receive_bytes(&frame(Kind::Ping, 0, 0, b"12345678"));
@@ -554,7 +554,7 @@ fn settings_and_pings_are_answered() {
 }
 
 #[test]
-fn more_streams_than_announced_are_refused() {
+fn streams_beyond_limit_are_refused() {
     let local = LocalSettings {
         concurrent_streams_max: 2,
         ..LocalSettings::DEFAULT
@@ -575,7 +575,7 @@ fn more_streams_than_announced_are_refused() {
 }
 
 #[test]
-fn more_data_than_the_windows_allow_is_an_error() {
+fn data_beyond_window_is_an_error() {
     let local = LocalSettings {
         stream_window: 10,
         ..LocalSettings::DEFAULT
@@ -600,7 +600,7 @@ fn more_data_than_the_windows_allow_is_an_error() {
 }
 
 #[test]
-fn unreleased_data_closes_the_window_of_the_connection() {
+fn unreleased_data_fills_connection_window() {
     let mut connection = Connection::new(Role::Server, LocalSettings::DEFAULT, &mut Vec::new());
     let mut input = [PREFACE, &settings()[..]].concat();
     for stream in 0..5 {
@@ -619,7 +619,7 @@ fn unreleased_data_closes_the_window_of_the_connection() {
 }
 
 #[test]
-fn split_heads_parse_the_same() {
+fn split_header_blocks_parse_identically() {
     let mut block = GET.to_vec();
     for _ in 0..60 {
         block.extend([0, 1, b'a', 100]);

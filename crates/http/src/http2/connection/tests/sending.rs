@@ -20,7 +20,7 @@ fn send(side: &mut TestConnection, stream: Stream, bytes: usize, end: End) {
 }
 
 #[test]
-fn a_response_is_a_head_and_data_within_both_windows() {
+fn response_data_is_limited_by_both_windows() {
     let mut side = TestConnection::server();
     side.receive_bytes(&setting(4, 5));
     side.receive_bytes(&get(1));
@@ -59,7 +59,7 @@ fn a_response_is_a_head_and_data_within_both_windows() {
 }
 
 #[test]
-fn initial_windows_move_those_of_open_streams_below_zero_too() {
+fn initial_window_change_may_make_windows_negative() {
     let mut side = TestConnection::server();
     side.receive_bytes(&[setting(4, 10), get(1)].concat());
     let stream = side.stream(1);
@@ -77,7 +77,7 @@ fn initial_windows_move_those_of_open_streams_below_zero_too() {
 }
 
 #[test]
-fn the_window_of_the_connection_blocks_all_streams() {
+fn connection_window_blocks_all_streams() {
     let mut side = TestConnection::server();
     side.receive_bytes(&[setting(4, 1 << 20), get(1), get(3)].concat());
     let (first, second) = (side.stream(1), side.stream(3));
@@ -98,7 +98,7 @@ fn the_window_of_the_connection_blocks_all_streams() {
 }
 
 #[test]
-fn urgent_streams_send_first() {
+fn urgent_streams_are_sent_first() {
     let mut side = TestConnection::server();
     let mut block = GET.to_vec();
     block.extend([0, 8]);
@@ -129,7 +129,7 @@ fn urgent_streams_send_first() {
 }
 
 #[test]
-fn a_priority_may_change_while_a_stream_waits() {
+fn priority_of_queued_stream_may_change() {
     let mut side = TestConnection::server();
     side.receive_bytes(&[get(1), get(3)].concat());
     let (first, second) = (side.stream(1), side.stream(3));
@@ -144,7 +144,7 @@ fn a_priority_may_change_while_a_stream_waits() {
 }
 
 #[test]
-fn large_blocks_are_cut_to_the_frames_of_the_peer() {
+fn large_header_blocks_are_split_by_frame_size() {
     for (bytes, ends) in [(16384, END_STREAM), (40_000, 0)] {
         let mut side = TestConnection::server();
         side.receive_bytes(&get(1));
@@ -183,7 +183,7 @@ fn large_blocks_are_cut_to_the_frames_of_the_peer() {
 }
 
 #[test]
-fn consumed_data_is_announced_by_half_windows() {
+fn window_update_is_sent_after_half_window() {
     let mut side = TestConnection::server();
     side.receive_bytes(&post(1));
     side.forget();
@@ -226,7 +226,7 @@ fn streams_after_goaway_are_ignored() {
 }
 
 #[test]
-fn released_memory_does_not_change_behaviour() {
+fn memory_release_keeps_connection_state() {
     let mut side = TestConnection::server();
     side.receive_bytes(&get(1));
     side.connection.release_memory();

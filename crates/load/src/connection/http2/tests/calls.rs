@@ -55,7 +55,7 @@ fn refused(answer: Answer, part: &str) {
 }
 
 #[test]
-fn a_code_is_taken_from_trailers_or_from_a_head_that_is_all() {
+fn grpc_status_is_read_from_trailers_or_head() {
     said(FINE, "OK");
     said(
         Answer::Fields(
@@ -192,7 +192,7 @@ fn invalid_grpc_responses_are_refused() {
 }
 
 #[test]
-fn a_call_whose_stream_is_reset_is_no_response() {
+fn reset_grpc_call_is_a_failure() {
     play(
         call,
         Server::new(|asked| match asked.number % 3 {
@@ -225,7 +225,7 @@ fn calls_excluded_by_goaway_are_retried() {
 }
 
 #[test]
-fn a_message_that_is_longer_than_a_window_is_sent_as_windows_open() {
+fn large_grpc_message_respects_flow_control() {
     play(
         |options| {
             call(options);
@@ -250,7 +250,7 @@ fn a_message_that_is_longer_than_a_window_is_sent_as_windows_open() {
 }
 
 #[test]
-fn a_code_that_was_not_expected_is_an_error() {
+fn unexpected_grpc_status_is_an_error() {
     play(
         |options| {
             call(options);

@@ -12,7 +12,7 @@ use crate::pace::arrivals::ArrivalPlan;
 use crate::protocol::failure::Failure;
 
 #[test]
-fn a_stream_that_is_reset_costs_its_request() {
+fn reset_stream_fails_its_request() {
     play(
         |options| {
             options.stop.count = Some(30);
@@ -109,7 +109,7 @@ fn repeated_goaway_fails_requests() {
 }
 
 #[test]
-fn repeatedly_unprocessed_request_times_out() {
+fn repeated_goaway_retries_end_at_timeout() {
     play(
         |options| {
             options.stop.count = Some(4);
@@ -155,7 +155,7 @@ fn invalid_response_fails_only_its_request() {
 }
 
 #[test]
-fn a_response_that_never_comes_times_out_alone() {
+fn missing_response_times_out_alone() {
     // With and without other outstanding requests.
     for (size, every) in [(1, 4), (60, 1)] {
         play(
@@ -181,7 +181,7 @@ fn a_response_that_never_comes_times_out_alone() {
 }
 
 #[test]
-fn data_behind_the_end_of_a_response_is_an_error_and_spoils_no_other() {
+fn data_after_end_stream_fails_no_other_request() {
     for streams in [1, 4] {
         play(
             |options| {
@@ -203,7 +203,7 @@ fn data_behind_the_end_of_a_response_is_an_error_and_spoils_no_other() {
 }
 
 #[test]
-fn data_behind_the_end_of_a_response_costs_its_request_where_that_is_not_whole() {
+fn data_after_early_response_fails_its_request() {
     play(
         |options| {
             options.stop.count = Some(6);
@@ -224,7 +224,7 @@ fn data_behind_the_end_of_a_response_costs_its_request_where_that_is_not_whole()
 }
 
 #[test]
-fn a_response_behind_its_timeout_is_no_other_error() {
+fn late_response_after_timeout_is_ignored() {
     play(
         |options| {
             options.stop.count = Some(60);
@@ -248,7 +248,7 @@ fn a_response_behind_its_timeout_is_no_other_error() {
 }
 
 #[test]
-fn a_body_that_nobody_takes_times_out() {
+fn body_without_window_times_out() {
     play(
         |options| {
             options.timeout = Duration::from_millis(40);
@@ -266,7 +266,7 @@ fn a_body_that_nobody_takes_times_out() {
 }
 
 #[test]
-fn a_server_without_streams_times_out() {
+fn zero_allowed_streams_time_out() {
     play(
         |options| {
             options.stop.count = Some(3);

@@ -146,7 +146,7 @@ mod tests {
     use crate::requests::memcached::ratio::Ratio;
 
     #[test]
-    fn digits_are_those_of_the_number() {
+    fn digits_match_decimal_format() {
         let small = 0..20_000;
         let large = (0..10_000).map(|step| (step * 7_919_317 + 13) % KEYS_MAX);
         for number in small.chain(large).chain([KEYS_MAX - 1]) {
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_what_its_requests_are_one_by_one() {
+    fn batch_equals_individual_requests() {
         for dialect in [Dialect::Text, Dialect::Meta, Dialect::MetaQuiet] {
             for (bytes, keys) in [(16, 10_000), (9, KEYS_MAX), (250, 1)] {
                 let workload = workload(|asks| {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn other_workloads_have_no_fast_path() {
+    fn unsupported_workloads_have_no_fast_path() {
         type Change = fn(&mut MemcachedOptions);
         let changes: [Change; 6] = [
             |asks| asks.multiget = 2,
