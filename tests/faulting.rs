@@ -82,7 +82,9 @@ fn load(url: &str, words: &[&str]) -> (Finished, Value) {
     let file = directory.path().join("result.json");
     let path = file.display().to_string();
     let words = [&["load", url, "--json", &path], words].concat();
-    let finished = Program::start(&mut onrush(&words)).finish();
+    let finished = Program::start(&mut onrush(&words))
+        .finish()
+        .with_starvation_as(3);
     let text = std::fs::read_to_string(&file).expect("a result");
     (finished, serde_json::from_str(&text).expect("JSON"))
 }

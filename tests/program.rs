@@ -94,6 +94,11 @@ impl Finished {
     /// For runs of `load` or `bench` whose figures do not matter to the test: treats exit code 5 of `load` and 3 of
     /// `bench` as 0 if the only reason is that the machine gave the generator too little CPU.
     pub(crate) fn on_any_machine(self) -> Finished {
+        self.with_starvation_as(0)
+    }
+
+    /// The same for runs that exit with `code` on a machine with enough CPU.
+    pub(crate) fn with_starvation_as(self, code: i32) -> Finished {
         let invalid: Vec<&str> = self
             .out
             .lines()
@@ -111,8 +116,8 @@ impl Finished {
         let only_starved_clients =
             reports.clone().next().is_some() && reports.all(|line| is_starved(&line));
         let code = match self.code {
-            Some(5) if only_starved => Some(0),
-            Some(3) if only_starved_clients => Some(0),
+            Some(5) if only_starved => Some(code),
+            Some(3) if only_starved_clients => Some(code),
             code => code,
         };
         Finished { code, ..self }
