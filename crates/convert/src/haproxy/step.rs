@@ -28,7 +28,7 @@ pub(super) enum Step<'a> {
 /// One entry of a map of backends.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// The words of a condition on the key; empty for the last entry, which has all other keys.
+    /// The words of a condition on the key; empty for the last entry, which has all other requests.
     pub(super) key: Vec<String>,
     /// Default backend, used if the map has no backend of that name; the proxy itself if it has no default.
     pub(super) backend: String,
@@ -98,7 +98,7 @@ pub(super) fn gather<'a>(
 }
 
 /// The entries of a map in the order in which HAProxy searches them. When the condition of a rule holds, HAProxy skips
-/// the rules after it, so the last entry matches all other keys.
+/// the rules after it, so the last entry has all other requests, without a backend.
 fn mapped(work: &Context<'_, '_>, text: &str) -> Result<Vec<Entry>, String> {
     let dynamic = || "backend names cannot be computed from samples, except with a map".to_owned();
     let parts = split_outside(text, ',');
@@ -133,11 +133,30 @@ fn mapped(work: &Context<'_, '_>, text: &str) -> Result<Vec<Entry>, String> {
         backend: backend.trim().to_owned(),
     };
     let mut entries: Vec<Entry> = lines.into_iter().map(entry).collect();
+    // The map looks up its default only for requests that have the sample.
+    if !default.is_empty() {
+        entries.push(Entry {
+            key: found(&sample, method),
+            backend: default.trim().to_owned(),
+        });
+    }
     entries.push(Entry {
         key: Vec::new(),
-        backend: default.to_owned(),
+        backend: String::new(),
     });
     Ok(entries)
+}
+
+/// The words of a condition that a map can look up the sample.
+fn found(sample: &str, method: &str) -> Vec<String> {
+    let is_address = method == "ip" || sample.contains("_ip(");
+    let words: &[&str] = match is_address && sample != "src" {
+        // A field without an address counts as missing.
+        true => &["-m", "ip", "--", "0.0.0.0/0", "::/0"],
+        false => &["-m", "found"],
+    };
+    let words = [&[sample], words].concat();
+    words.into_iter().map(str::to_owned).collect()
 }
 
 /// The length of a network's prefix; an address is longer than all networks.

@@ -149,7 +149,10 @@ fn map_entries_become_routes() {
             "host = \"b.org\"",
             "forward = \"other\"",
             "[[route]]",
+            "headers = { Host = \"*\" }",
             "forward = \"app\"",
+            "[[route]]",
+            "respond = { status = 503 }",
         ],
     );
 }

@@ -10,6 +10,7 @@ fn routes(front: &str) -> (Vec<String>, Outcome) {
     let map = |name, text: &str| (name, text.to_owned());
     let conversion = converted_files(vec![
         ("/h.cfg", text),
+        map("/etc/haproxy/k.map", "1 other\n"),
         map("/etc/haproxy/p.map", "/x other\n/x/adm closed\n/y none\n"),
         map(
             "/etc/haproxy/ip.map",
@@ -89,6 +90,35 @@ fn missing_map_key_selects_default_backend() {
             "respond = { status = 403 }",
         ],
     );
+}
+
+#[test]
+fn map_without_the_sample_chooses_the_default_backend() {
+    let behind = " use_backend other if { path_beg /q }\n default_backend closed";
+    let default = |condition: &str| format!("{condition}; forward = \"app\"");
+    for (sample, is_present) in [
+        ("hdr(x-a),map_str(k.map,app)", "headers = { x-a = \"*\" }"),
+        ("url_param(k),map(k.map,app)", "query = { k = \"*\" }"),
+        (
+            "req.cook(sid),map(k.map,app)",
+            r"headers = { Cookie = '~(?-u)(?:^|[;,])[ \t]*sid[ \t]*=[ \t]*[^ \t]' }",
+        ),
+        (
+            "hdr(host),lower,map(k.map,app)",
+            "headers = { Host = \"*\" }",
+        ),
+    ] {
+        let (routes, outcome) = routes(&format!(" use_backend %[{sample}]\n{behind}"));
+        assert_eq!(routes[1], default(is_present), "{sample}: {outcome:?}");
+        assert_eq!(routes[2..], ["respond = { status = 403 }"], "{sample}");
+    }
+    // HAProxy finds a value that is not an address as little as a missing one.
+    for sample in ["hdr(x-a),map_ip(k.map,app)", "hdr_ip(x-a),map(k.map,app)"] {
+        let (routes, outcome) = routes(&format!(" use_backend %[{sample}]\n{behind}"));
+        let last = routes.last().map(String::as_str);
+        assert_eq!(last, Some("respond = { status = 403 }"), "{sample}");
+        assert!(matches!(outcome, Outcome::LeftOut(_)), "{outcome:?}");
+    }
 }
 
 #[test]
