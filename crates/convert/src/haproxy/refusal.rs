@@ -58,8 +58,11 @@ pub(super) fn effect(act: &Step<'_>, proxies: &[Proxy<'_>]) -> Effect {
         (Step::Request(_), "return", _) => status_of(&words(line, 2), &["status"], 200) >= 400,
         (Step::Request(_), "auth", _) => true,
         (Step::Request(_), ..) => denied(line).is_some(),
-        (Step::Tcp(_) | Step::Use(_) | Step::Mapped(..) | Step::Unmapped(..), ..) => {
-            of(act, proxies) != Refusal::No
+        (Step::Tcp(_), ..) => of(act, proxies) != Refusal::No,
+        (Step::Use(_), name, _) => always(name, proxies).is_some(),
+        (Step::Mapped(_, entry), ..) => always(&entry.backend, proxies).is_some(),
+        (Step::Unmapped(..), ..) => {
+            backends(proxies).any(|backend| always(backend.name(), proxies).is_some())
         }
         (Step::Response(_) | Step::Redirect(_) | Step::Monitor(_), ..) => false,
     };
@@ -80,20 +83,43 @@ fn denied(line: &Directive) -> Option<u16> {
     Some(status_of(&words, &["deny_status", "status"], default))
 }
 
-/// Refusal by a backend that is not known: by the first that serves no request.
-fn of_any_backend(proxies: &[Proxy<'_>]) -> Refusal {
+fn backends<'p, 'a>(proxies: &'p [Proxy<'a>]) -> impl Iterator<Item = &'p Proxy<'a>> {
     let backends = proxies.iter();
-    let backends = backends.filter(|proxy| proxy.kind != Kind::Frontend && proxy.is_http());
-    let mut refusals = backends.map(|backend| of_backend(backend.name(), proxies));
+    backends.filter(|proxy| proxy.kind != Kind::Frontend && proxy.is_http())
+}
+
+/// Refusal by a backend that is not known: by the first that refuses requests.
+fn of_any_backend(proxies: &[Proxy<'_>]) -> Refusal {
+    let mut refusals = backends(proxies).map(|backend| of_backend(backend.name(), proxies));
     let refusal = refusals.find(|refusal| *refusal != Refusal::No);
     refusal.unwrap_or(Refusal::No)
 }
 
-/// Refusal by a backend that refuses all requests or has no servers.
+/// Refusal by a backend that refuses all requests or some of them. Rules that all backends have do not count: they
+/// apply without this one, too.
 fn of_backend(name: &str, proxies: &[Proxy<'_>]) -> Refusal {
-    let is_it = |proxy: &&Proxy<'_>| proxy.name() == name && proxy.kind != Kind::Frontend;
-    let Some(backend) = proxies.iter().find(is_it) else {
-        return Refusal::Request(503);
+    if let Some(status) = always(name, proxies) {
+        return Refusal::Request(status);
+    }
+    let is_shared = |rule: &Directive| {
+        let has_rule = |backend: &Proxy<'_>| {
+            let mut lines = backend.lines.iter();
+            lines.any(|line| line.words == rule.words)
+        };
+        backends(proxies).all(has_rule)
+    };
+    let rules = named(name, proxies).into_iter();
+    let mut rules = rules.flat_map(|backend| backend.lines.iter());
+    match rules.any(|rule| refuses(rule) && !is_shared(rule)) {
+        true => Refusal::Request(403),
+        false => Refusal::No,
+    }
+}
+
+/// The status with which a backend refuses all requests, or has no servers.
+fn always(name: &str, proxies: &[Proxy<'_>]) -> Option<u16> {
+    let Some(backend) = named(name, proxies) else {
+        return Some(503);
     };
     let is_always = |line: &&Directive| {
         !line
@@ -103,14 +129,31 @@ fn of_backend(name: &str, proxies: &[Proxy<'_>]) -> Refusal {
     };
     let words = ["http-request"];
     let mut rules = backend.all(&words).filter(is_always);
-    if let Some(status) = rules.find_map(denied) {
-        return Refusal::Request(status);
-    }
+    let status = rules.find_map(denied);
     let has_servers = ["server", "server-template"]
         .iter()
         .any(|word| backend.last(&[word]).is_some());
-    match has_servers {
-        true => Refusal::No,
-        false => Refusal::Request(503),
+    status.or((!has_servers).then_some(503))
+}
+
+fn named<'p, 'a>(name: &str, proxies: &'p [Proxy<'a>]) -> Option<&'p Proxy<'a>> {
+    let is_it = |proxy: &&Proxy<'_>| proxy.name() == name && proxy.kind != Kind::Frontend;
+    proxies.iter().find(is_it)
+}
+
+/// Whether a rule of a backend may refuse requests. A redirect to another location may be one to a login page.
+fn refuses(rule: &Directive) -> bool {
+    let (action, layer_action) = (rule.argument(0), rule.argument(1));
+    match rule.name() {
+        "http-request" => {
+            denied(rule).is_some()
+                || matches!(action, "auth" | "return" | "use-service")
+                || action == "redirect" && layer_action == "location"
+                || action.starts_with("lua.")
+        }
+        "http-response" => matches!(action, "deny" | "reject" | "silent-drop"),
+        "tcp-request" => matches!(layer_action, "reject" | "silent-drop"),
+        "redirect" => action == "location",
+        _ => false,
     }
 }

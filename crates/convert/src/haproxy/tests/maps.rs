@@ -152,3 +152,44 @@ fn unknown_backends_refuse_matching_requests() {
     );
     assert!(matches!(outcome, Outcome::LeftOut(_)), "{outcome:?}");
 }
+
+#[test]
+fn backends_that_refuse_some_requests_close_unknown_conditions() {
+    let sec = |rule: &str| format!("backend sec\n mode http\n {rule}\n server c 10.0.0.3:80\n");
+    let closed = |front: &str, rule: &str| {
+        let text = format!(
+            "frontend f\n mode http\n bind :80\n{front}\n{}{AROUND}",
+            sec(rule)
+        );
+        let map = ("/etc/haproxy/w.map", "adm sec\n".to_owned());
+        let conversion = converted_files(vec![("/h.cfg", text), map]);
+        let conversion = verified(conversion.expect("it is HAProxy's language"));
+        assert!(
+            !conversion.is_complete(),
+            "{front} {rule}: {:?}",
+            conversion.notes
+        );
+        lines(&conversion).contains(&"respond = { status = 403 }")
+    };
+    let rules = [
+        "http-request auth unless { http_auth(ul) }",
+        "http-request deny unless { src 10.0.0.0/8 }",
+        "http-request redirect location /login unless { req.cook(sid) -m found }",
+        "http-response deny if { res.hdr(x-a) 1 }",
+        "tcp-request content reject unless { src 10.0.0.0/8 }",
+    ];
+    let front = " use_backend sec if { base_beg a.org/adm }\n default_backend app";
+    for rule in rules {
+        assert!(closed(front, rule), "{rule}");
+    }
+    for front in [
+        " use_backend sec if { path_reg ^/adm } { path_reg x$ }\n default_backend app",
+        " use_backend %[path,word(1,/),map(w.map,app)]\n default_backend app",
+        " use_backend %[path,word(1,/)]\n default_backend app",
+        " use_backend %[path,map(w.map,sec)] if { base_beg a.org/adm }\n default_backend app",
+    ] {
+        assert!(closed(front, rules[1]), "{front}");
+    }
+    let open = " use_backend other if { base_beg a.org/adm }\n default_backend app";
+    assert!(!closed(open, rules[1]));
+}
