@@ -4,6 +4,7 @@ mod access;
 mod attempt;
 mod balance;
 mod caching;
+mod client_address;
 mod clients;
 mod compare;
 mod content;

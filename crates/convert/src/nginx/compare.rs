@@ -1,7 +1,6 @@
 //! Conditions on variables, as in `if` and `map`.
 
-use std::net::IpAddr;
-
+use super::client_address::client;
 use super::field::{Comparison, field, field_with_underscores};
 use super::map::Map;
 use super::method::method;
@@ -123,7 +122,7 @@ fn is_encoded(wanted: &Comparison<'_>) -> bool {
     let plus = match wanted {
         Comparison::Equal(_) | Comparison::Alike(_) => "+",
         // A quantifier otherwise.
-        Comparison::Found(_) | Comparison::Set => "\\+",
+        Comparison::Found(_) | Comparison::FoundFilled(_) | Comparison::Set => "\\+",
     };
     let text = wanted.text();
     text.contains('%') || text.contains(plus)
@@ -155,7 +154,7 @@ pub(super) fn key(
     }
     let wanted = match (key.strip_prefix('\\'), key.strip_prefix('~')) {
         (Some(literal), _) => Comparison::Alike(literal),
-        (None, Some(rest)) => Comparison::Found(match rest.strip_prefix('*') {
+        (None, Some(rest)) => Comparison::FoundFilled(match rest.strip_prefix('*') {
             Some(rest) => translate(&format!("(?i){rest}"))?,
             None => translate(rest)?,
         }),
@@ -214,6 +213,7 @@ fn compare_map(
             Comparison::Alike(text) => value.eq_ignore_ascii_case(text),
             Comparison::Set => is_set(&value),
             Comparison::Found(pattern) => find(pattern, &value)?,
+            Comparison::FoundFilled(pattern) => !value.is_empty() && find(pattern, &value)?,
         };
         if is_wanted {
             let not_before = Formula::Not(Box::new(Formula::Any(before.clone())));
@@ -247,6 +247,9 @@ fn compare_text(
         ([] | [Piece::Text(_)], Comparison::Alike(value)) => text.eq_ignore_ascii_case(value),
         ([] | [Piece::Text(_)], Comparison::Set) => is_set(text),
         ([] | [Piece::Text(_)], Comparison::Found(pattern)) => find(pattern, text)?,
+        ([] | [Piece::Text(_)], Comparison::FoundFilled(pattern)) => {
+            !text.is_empty() && find(pattern, text)?
+        }
         (_, Comparison::Set) => return joined_is_set(text, constants, maps),
         _ => {
             return Err(format!(
@@ -328,7 +331,10 @@ fn check_all(formula: &Formula) -> Result<(), String> {
 fn host(wanted: &Comparison<'_>) -> Result<Atom, String> {
     match wanted {
         Comparison::Equal(host) | Comparison::Alike(host) => host_named(host),
-        Comparison::Found(pattern) => Ok(header("Host", Test::Matches(of_caseless_host(pattern)))),
+        // A host is never empty.
+        Comparison::Found(pattern) | Comparison::FoundFilled(pattern) => {
+            Ok(header("Host", Test::Matches(of_caseless_host(pattern))))
+        }
         Comparison::Set => Ok(header("Host", Test::Present)),
     }
 }
@@ -353,6 +359,7 @@ fn scheme(wanted: &Comparison<'_>, names: &[&str; 2]) -> Result<Formula, String>
             Comparison::Alike(value) => name.eq_ignore_ascii_case(value),
             Comparison::Set => is_set(name),
             Comparison::Found(pattern) => find(pattern, name)?,
+            Comparison::FoundFilled(pattern) => !name.is_empty() && find(pattern, name)?,
         };
         if is_wanted {
             any.push(Formula::Atom(Atom::Scheme(scheme)));
@@ -361,36 +368,13 @@ fn scheme(wanted: &Comparison<'_>, names: &[&str; 2]) -> Result<Formula, String>
     Ok(Formula::Any(any))
 }
 
-/// The condition that the client address equals a text. nginx compares texts, so only the canonical text of an address
-/// can be equal, and no client equals a network.
-fn client(wanted: &Comparison<'_>) -> Result<Formula, String> {
-    let text = match wanted {
-        Comparison::Equal(text) => (*text).to_owned(),
-        Comparison::Alike(text) => text.to_ascii_lowercase(),
-        Comparison::Found(_) => {
-            return Err(
-                "client addresses can be compared with networks, not with expressions".to_owned(),
-            );
-        }
-        Comparison::Set => return Ok(Formula::always()),
-    };
-    match text.parse::<IpAddr>() {
-        Ok(address) if address.to_string() != text => Ok(Formula::never()),
-        Ok(_) => network(&text)
-            .map(|address| Formula::Atom(Atom::From(vec![address])))
-            .ok_or_else(|| {
-                format!("{text:?} is an IPv4-mapped address, which Onrush compares as IPv4")
-            }),
-        Err(_) if text.starts_with("unix:") => Err(format!("{text:?} is not an address")),
-        Err(_) => Ok(Formula::never()),
-    }
-}
-
 fn path(wanted: &Comparison<'_>) -> Atom {
     Atom::Path(match wanted {
         Comparison::Equal(path) => Path::Exact((*path).to_owned()),
         Comparison::Alike(path) => Path::Pattern(format!("(?i)^{}$", regex::escape(path))),
-        Comparison::Found(pattern) => Path::Pattern(pattern.clone()),
+        Comparison::Found(pattern) | Comparison::FoundFilled(pattern) => {
+            Path::Pattern(pattern.clone())
+        }
         Comparison::Set => Path::Any,
     })
 }

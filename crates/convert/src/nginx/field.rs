@@ -15,16 +15,18 @@ pub(super) enum Comparison<'a> {
     Alike(&'a str),
     /// Matches a regular expression, with `(?i)` to ignore case.
     Found(String),
+    /// Matches a regular expression and is not empty: nginx does not try the expressions of a map on an empty value.
+    FoundFilled(String),
     /// Neither empty nor 0.
     Set,
 }
 
 impl Comparison<'_> {
-    /// The text or expression; empty for [`Wanted::Set`].
+    /// The text or expression; empty for [`Comparison::Set`].
     pub(super) fn text(&self) -> &str {
         match self {
             Comparison::Equal(text) | Comparison::Alike(text) => text,
-            Comparison::Found(pattern) => pattern,
+            Comparison::Found(pattern) | Comparison::FoundFilled(pattern) => pattern,
             Comparison::Set => "",
         }
     }
@@ -89,7 +91,7 @@ fn takes_none(wanted: &Comparison<'_>) -> bool {
     match wanted {
         Comparison::Equal(text) | Comparison::Alike(text) => text.is_empty(),
         Comparison::Found(pattern) => is_found(pattern, ""),
-        Comparison::Set => false,
+        Comparison::FoundFilled(_) | Comparison::Set => false,
     }
 }
 
@@ -138,12 +140,16 @@ fn tested(wanted: &Comparison<'_>, atom: impl Fn(Test) -> Atom) -> Formula {
         Comparison::Equal("") | Comparison::Alike("") => "^$".to_owned(),
         Comparison::Equal(value) => return Formula::Atom(atom(Test::Is((*value).to_owned()))),
         Comparison::Alike(value) => format!("(?i)^{}$", regex::escape(value)),
-        Comparison::Found(pattern) => pattern.clone(),
+        Comparison::Found(pattern) | Comparison::FoundFilled(pattern) => pattern.clone(),
         Comparison::Set => "^(0.|[^0])".to_owned(),
     };
     let takes_none = is_found(&pattern, "");
     let found = Formula::Atom(atom(Test::Matches(pattern)));
     match takes_none {
+        true if matches!(wanted, Comparison::FoundFilled(_)) => {
+            let empty = Formula::Atom(atom(Test::Matches("^\\z".to_owned())));
+            Formula::All(vec![Formula::Not(Box::new(empty)), found])
+        }
         true => Formula::Any(vec![Formula::Atom(atom(Test::Absent)), found]),
         false => found,
     }
@@ -162,7 +168,7 @@ fn cookie_test(name: &str, wanted: &Comparison<'_>) -> Option<Formula> {
         Comparison::Equal(value) => cookie(&format!("{}(?:;|$)", regex::escape(value))),
         Comparison::Alike(value) => cookie(&format!("(?i:{})(?:;|$)", regex::escape(value))),
         Comparison::Set => cookie("(?:0[^;]|[^0; ])"),
-        Comparison::Found(pattern) => {
+        Comparison::Found(pattern) | Comparison::FoundFilled(pattern) => {
             let takes_none = is_found(pattern, "");
             let (flags, bare) = match pattern.strip_prefix("(?i)") {
                 Some(bare) => ("i", bare),
@@ -176,6 +182,10 @@ fn cookie_test(name: &str, wanted: &Comparison<'_>) -> Option<Formula> {
             };
             let found = cookie(&format!("(?{flags}:{})", parts.pattern(bare)?));
             match takes_none {
+                true if matches!(wanted, Comparison::FoundFilled(_)) => {
+                    let empty = Formula::Not(Box::new(cookie("(?:;|$)")));
+                    Formula::All(vec![empty, found])
+                }
                 true => Formula::Any(vec![none(), found]),
                 false => found,
             }

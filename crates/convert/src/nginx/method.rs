@@ -29,7 +29,7 @@ pub(super) fn method(wanted: &Comparison<'_>) -> Result<Formula, String> {
     let name = match wanted {
         Comparison::Equal(name) => (*name).to_owned(),
         Comparison::Alike(name) => name.to_ascii_uppercase(),
-        Comparison::Found(pattern) => return found(pattern),
+        Comparison::Found(pattern) | Comparison::FoundFilled(pattern) => return found(pattern),
         Comparison::Set => return Ok(Formula::always()),
     };
     match is_method(&name) {

@@ -21,7 +21,7 @@ pub(super) fn target(wanted: &Comparison<'_>) -> Result<Formula, String> {
         }
         Comparison::Equal(text) => Path::Exact((*text).to_owned()),
         Comparison::Alike(text) => Path::Pattern(format!("(?i)^{}$", regex::escape(text))),
-        Comparison::Found(pattern) => return found(pattern),
+        Comparison::Found(pattern) | Comparison::FoundFilled(pattern) => return found(pattern),
         Comparison::Set => Path::Any,
     };
     let path = Formula::Atom(Atom::Path(path));

@@ -683,3 +683,43 @@ fn underscores_in_headers_applies_per_server() {
         assert_eq!(found, expected, "{first:?} {second:?} {address}: {text}");
     }
 }
+
+/// The last route of a conversion, which gets all requests that no other route takes.
+fn last_route(http: &str) -> String {
+    let (routes, _) = routes_of(http);
+    let last = routes.rsplit("[[route]]").next();
+    last.expect("a route").to_owned()
+}
+
+#[test]
+fn expressions_of_a_map_do_not_match_an_empty_value() {
+    for source in [
+        "$arg_tok",
+        "$http_x_a",
+        "$cookie_sid",
+        "$arg_token",
+        "$content_type",
+    ] {
+        for (map, condition) in [
+            ("default 1; ~^[a-z]*$ 0;", "($m)"),
+            ("default 0; ~[a-z]* 1;", "($m = 0)"),
+            ("default 1; \"~*^(?!a)\" \"\";", "($m = 1)"),
+        ] {
+            let last = last_route(&format!(
+                "map {source} $m {{ {map} }} server {{ location / {{ if {condition} {{ return 403; }} proxy_pass http://a; }} }}"
+            ));
+            assert!(last.contains("status = 403"), "{source} {map}: {last}");
+        }
+    }
+    let last = last_route(
+        "map $http_x_a $m { default r; ~^x*$ off; } server { location / { auth_basic $m; auth_basic_user_file /p; root /w; } }",
+    );
+    assert!(
+        last.contains("basic_auth") || last.contains("status = 501"),
+        "{last}"
+    );
+    let last = last_route(
+        "map $arg_k $k { ~. 1; } map $k $m { default 1; ~^x*$ 0; } server { if ($m) { return 403; } location / { root /w; } }",
+    );
+    assert!(last.contains("status = 403"), "{last}");
+}
