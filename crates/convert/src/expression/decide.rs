@@ -56,8 +56,17 @@ impl Formula {
     }
 
     fn without_unknown(self, change: Change) -> Formula {
-        let is_kept = |part: &Formula| !matches!(part, Formula::Unknown(_));
-        let rest = |parts: Vec<Formula>, keeps: fn(&Formula) -> bool| {
+        let is_unknown = |part: &Formula| matches!(part, Formula::Unknown(_));
+        let is_kept = |part: &Formula| !is_unknown(part);
+        // "Not x, or unknown" only narrows for requests with x.
+        let narrows = |part: &Formula| match part {
+            Formula::Any(parts) if parts.iter().any(is_unknown) => {
+                let mut known = parts.iter().filter(|part| is_kept(part));
+                !known.all(|part| matches!(part, Formula::Not(_)))
+            }
+            part => is_kept(part),
+        };
+        let rest = |parts: Vec<Formula>, keeps: &dyn Fn(&Formula) -> bool| {
             let parts = parts.into_iter().filter(keeps);
             parts.map(|part| part.without_unknown(change)).collect()
         };
@@ -65,10 +74,10 @@ impl Formula {
             (Formula::Not(inner), _) => {
                 Formula::Not(Box::new(inner.without_unknown(change.opposite())))
             }
-            (Formula::All(parts), Change::Wider) => Formula::All(rest(parts, is_kept)),
-            (Formula::Any(parts), Change::Narrower) => Formula::Any(rest(parts, is_kept)),
-            (Formula::All(parts), Change::Narrower) => Formula::All(rest(parts, |_| true)),
-            (Formula::Any(parts), Change::Wider) => Formula::Any(rest(parts, |_| true)),
+            (Formula::All(parts), Change::Wider) => Formula::All(rest(parts, &narrows)),
+            (Formula::Any(parts), Change::Narrower) => Formula::Any(rest(parts, &is_kept)),
+            (Formula::All(parts), Change::Narrower) => Formula::All(rest(parts, &|_| true)),
+            (Formula::Any(parts), Change::Wider) => Formula::Any(rest(parts, &|_| true)),
             (formula @ (Formula::Atom(_) | Formula::Unknown(_)), _) => formula,
         }
     }
@@ -204,7 +213,13 @@ impl KnownRequests {
 
 /// Whether every request that fulfils `inner` fulfils `outer`.
 fn covers(outer: &Atom, inner: &Atom) -> bool {
-    if std::mem::discriminant(outer) != std::mem::discriminant(inner) {
+    // Most pairs differ here, which saves building their conditions.
+    let is_comparable = match (outer, inner) {
+        (Atom::Query(one, _), Atom::Query(other, _)) => one == other,
+        (Atom::Header(one, _), Atom::Header(other, _)) => one.eq_ignore_ascii_case(other),
+        _ => std::mem::discriminant(outer) == std::mem::discriminant(inner),
+    };
+    if !is_comparable {
         return false;
     }
     let Conjunction::Is(inner) = Condition::default().and(inner) else {

@@ -55,34 +55,71 @@ const LETTERS_MAX: usize = 4;
 /// A parameter, which nginx finds by its name in either case. Onrush compares the case, so other spellings are conditions of their
 /// own, or an unknown part if the name is long.
 fn parameter_test(name: &str, wanted: &Comparison<'_>) -> Formula {
-    let spelt = |name: String| tested(wanted, |test| Atom::Query(name.clone(), test));
+    let spelt = |name: &str| tested(wanted, |test| Atom::Query(name.to_owned(), test));
+    let spellings = spellings(name);
+    let unknown = Formula::Unknown(
+        "names of parameters are case-sensitive; nginx ignores their case"
+            .to_owned(),
+    );
+    let filled = |name: &String| {
+        let test = Test::Matches(ANY_CHARACTER.to_owned());
+        Formula::Atom(Atom::Query(name.clone(), test))
+    };
+    let is_other = |spelling: &&String| *spelling != name;
+    let others = || Formula::Any(spellings.iter().filter(is_other).map(filled).collect());
+    // Each condition must divide the requests once: conditions on all spellings at the same time would multiply.
+    match (takes_none(wanted), &spellings[..]) {
+        (true, []) => Formula::All(vec![spelt(name), unknown]),
+        (false, []) => Formula::Any(vec![spelt(name), unknown]),
+        (_, [only]) => spelt(only),
+        (true, _) => {
+            let none = Formula::Not(Box::new(others()));
+            let written = match is_empty(wanted) {
+                true => Formula::Not(Box::new(filled(&name.to_owned()))),
+                false => spelt(name),
+            };
+            Formula::All(vec![Formula::Any(vec![none, unknown]), written])
+        }
+        (false, _) if matches!(wanted, Comparison::FoundFilled(_)) => {
+            let some = Formula::All(vec![others(), unknown]);
+            Formula::Any(vec![spelt(name), some])
+        }
+        (false, all) => Formula::Any(all.iter().map(|name| spelt(name)).collect()),
+    }
+}
+
+/// An expression that matches every value that is not empty, the end of a line included.
+const ANY_CHARACTER: &str = "[^0]|0";
+
+/// The spellings of a name with upper and lower case letters; none if there are too many.
+fn spellings(name: &str) -> Vec<String> {
     let lower = name.to_ascii_lowercase();
     let is_letter = |letter: &char| letter.is_ascii_alphabetic();
     let letters = lower.chars().filter(is_letter).count();
-    let parts: Vec<Formula> = match letters > LETTERS_MAX {
-        true => {
-            let why = "names of parameters are case-sensitive; nginx ignores their case";
-            vec![spelt(name.to_owned()), Formula::Unknown(why.to_owned())]
-        }
-        false => (0..1_usize << letters)
-            .map(|spelling| {
-                let mut at = 0;
-                let letters = lower.chars().map(|letter| {
-                    let is_upper = is_letter(&letter) && spelling >> at & 1 == 1;
-                    at += usize::from(is_letter(&letter));
-                    match is_upper {
-                        true => letter.to_ascii_uppercase(),
-                        false => letter,
-                    }
-                });
-                spelt(letters.collect())
-            })
-            .collect(),
+    if letters > LETTERS_MAX {
+        return Vec::new();
+    }
+    let spelt = |spelling: usize| {
+        let mut at = 0;
+        let letters = lower.chars().map(|letter| {
+            let is_upper = is_letter(&letter) && spelling >> at & 1 == 1;
+            at += usize::from(is_letter(&letter));
+            match is_upper {
+                true => letter.to_ascii_uppercase(),
+                false => letter,
+            }
+        });
+        letters.collect()
     };
-    match (takes_none(wanted), &parts[..]) {
-        (_, [only]) => only.clone(),
-        (true, _) => Formula::All(parts),
-        (false, _) => Formula::Any(parts),
+    (0..1_usize << letters).map(spelt).collect()
+}
+
+/// Whether only an empty or missing value fulfils the condition.
+fn is_empty(wanted: &Comparison<'_>) -> bool {
+    match wanted {
+        Comparison::Equal(text) | Comparison::Alike(text) => text.is_empty(),
+        Comparison::Found(pattern) => matches!(pattern.as_str(), "^$" | "(?i)^$"),
+        Comparison::FoundFilled(_) | Comparison::Set => false,
     }
 }
 

@@ -723,3 +723,21 @@ fn expressions_of_a_map_do_not_match_an_empty_value() {
     );
     assert!(last.contains("status = 403"), "{last}");
 }
+
+#[test]
+fn parameters_that_must_be_empty_do_not_multiply() {
+    for (condition, routes_max) in [
+        ("($arg_role = \"\")", 40),
+        ("($arg_role ~ \"^$\")", 40),
+        ("($arg_page !~ \"^[0-9]*$\")", 40),
+        ("($arg_page !~ \"^(?!a)\")", 40),
+        ("($arg_tok != 1)", 40),
+    ] {
+        let (routes, _) = routes_of(&format!(
+            "server {{ location / {{ if {condition} {{ return 403; }} if ($arg_tok = \"\") {{ return 403; }} proxy_pass http://a; }} }}"
+        ));
+        let count = routes.matches("[[route]]").count();
+        assert!(count < routes_max, "{condition}: {count} routes");
+        assert!(routes.contains("status = 403"), "{condition}: {routes}");
+    }
+}
