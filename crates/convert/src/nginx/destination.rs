@@ -28,11 +28,7 @@ pub(super) fn refused(state: &State<'_>, directive: &Directive) -> Option<Formul
         return None;
     }
     let rewrite = Rewrite::new(state, directive);
-    let from = rewritten(directive);
-    let from = from.unwrap_or_else(|_| match dialect::wider(directive.argument(0)) {
-        Some(wider) => Path::pattern(&wider).unwrap_or(Path::Any),
-        None => Path::Any,
-    });
+    let from = rewritten_or_more(directive);
     let mut refused = Vec::new();
     for target in rewrite.targets(state) {
         let same = |location: &Location<'_>| rewrite.is_found_before(state, location, &from);
@@ -48,6 +44,14 @@ pub(super) fn refused(state: &State<'_>, directive: &Directive) -> Option<Formul
             Some(Formula::Any(paths.map(Formula::of_path).collect()))
         }
     }
+}
+
+/// The requests that a `rewrite` changes, or more if its expression cannot be matched.
+pub(super) fn rewritten_or_more(directive: &Directive) -> Path {
+    rewritten(directive).unwrap_or_else(|_| match dialect::wider(directive.argument(0)) {
+        Some(wider) => Path::pattern(&wider).unwrap_or(Path::Any),
+        None => Path::Any,
+    })
 }
 
 /// Whether a `rewrite` has nginx look for another location, or for files of another name.
@@ -67,11 +71,11 @@ pub(super) fn rewritten(directive: &Directive) -> Result<Path, String> {
 }
 
 /// Result of a `rewrite`.
-struct Rewrite {
+pub(super) struct Rewrite {
     /// The new path, without its query; with the variables that are not known.
-    path: String,
+    pub(super) path: String,
     /// How every new path begins.
-    begin: String,
+    pub(super) begin: String,
     /// The prefix that is replaced by `begin`, if that is all that changes.
     replaced: Option<String>,
 }
@@ -84,7 +88,7 @@ struct Target<'s, 'a> {
 }
 
 impl Rewrite {
-    fn new(state: &State<'_>, directive: &Directive) -> Rewrite {
+    pub(super) fn new(state: &State<'_>, directive: &Directive) -> Rewrite {
         let replacement = expanded(directive.argument(1), &state.constants);
         let path = replacement.split('?').next().unwrap_or_default();
         let literal = path.split('$').next().unwrap_or_default();
@@ -244,7 +248,7 @@ fn is_stricter(state: &State<'_>, target: &Scope<'_>, from: &Path) -> bool {
 }
 
 /// Whether access rules may refuse requests.
-fn has_access_rules(scope: &Scope<'_>) -> bool {
+pub(super) fn has_access_rules(scope: &Scope<'_>) -> bool {
     let denies = scope.all_of(&["allow", "deny"]);
     let has_password = !matches!(scope.value("auth_basic"), "" | "off");
     let modules = scope.matching(super::guard::is_access_module);

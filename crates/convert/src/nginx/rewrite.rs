@@ -1,24 +1,22 @@
 //! Directives that nginx evaluates before the content: `set`, `if`, `return`, `rewrite`, `break`.
 
+use super::chain::{guards_by_break, is_refused_later};
 use super::compare::{condition, key};
 use super::content;
-use super::destination::{is_internal, refused, rewritten};
+use super::destination::{is_internal, refused, rewritten, rewritten_or_more};
 use super::field::difference;
 use super::fields;
 use super::log;
 use super::map::source_maps;
+use super::new_path::moved;
 use super::redirect::{redirected, returned};
 use super::step::{Step, gather};
 use super::undecided::{self, CLOSED, UnknownIf, sets};
-use super::variable::{canonical, expanded, names, value_of};
+use super::variable::{canonical, expanded, value_of};
 use super::work::{Context, RouteContext, State};
-use crate::expression::condition::Path;
 use crate::expression::decide::{
     Flow, Formula, KnownRequests, LimitExceeded, RuleHandler, UnevaluatedRule, walk_rules,
 };
-use crate::expression::dialect::translate;
-use crate::expression::pattern::{PrefixPattern, prefix_pattern};
-use crate::expression::pcre::with_pcre_semantics;
 use crate::settings::route::{Response, Route};
 use crate::source::directive::Directive;
 use crate::source::guards::Guards;
@@ -42,6 +40,7 @@ pub(super) fn run<'a>(
         work,
         comments,
         end,
+        acts: &acts,
         is_undecided: false,
         unknown: None,
     };
@@ -52,7 +51,9 @@ struct Rewriting<'w, 'e, 'a> {
     work: &'w mut Context<'a>,
     comments: &'w [String],
     end: &'w mut End<'e, 'a>,
-    /// Whether the current act is an `if` whose condition cannot be evaluated.
+    /// All steps of the level.
+    acts: &'w [Step<'a>],
+    /// Whether the condition of the current act (an `if`, or a `rewrite` that stops the steps) cannot be evaluated.
     is_undecided: bool,
     /// Why a part of the current condition cannot be evaluated.
     unknown: Option<String>,
@@ -168,6 +169,9 @@ impl<'a> RuleHandler<Step<'a>> for Rewriting<'_, '_, 'a> {
                 self.work.notes.carried(map.directive);
                 return Ok(Flow::Next);
             }
+            Step::Do(directive) if self.is_undecided => {
+                return self.serve(directive, Response::status(403), state, given);
+            }
             Step::Do(directive) | Step::Lead(directive) => *directive,
         };
         if let Some(undecided) = state.undecided {
@@ -227,18 +231,30 @@ impl<'a> RuleHandler<Step<'a>> for Rewriting<'_, '_, 'a> {
 impl<'a> Rewriting<'_, '_, 'a> {
     /// Effect of an `if` whose condition cannot be evaluated.
     fn own(&self, directive: &Directive, state: &State<'a>) -> UnknownIf {
-        let leads = |rule: &Directive| rule.name() == "rewrite" && refused(state, rule).is_some();
+        let leads = |rule: &Directive| {
+            let may_lead = || {
+                refused(state, rule).is_some()
+                    || is_refused_later(state, &self.work.maps, self.acts, rule)
+            };
+            rule.name() == "rewrite" && may_lead() || guards_by_break(state, self.acts, directive)
+        };
         let (guards, maps) = (self.work.guards, &self.work.maps);
         UnknownIf::new(guards, maps, &state.constants, directive, &leads)
     }
 
-    /// The requests that a `rewrite` may lead to a location that refuses them.
+    /// The requests that a `rewrite` may lead to a location or a later step that refuses them.
     fn leads(&mut self, directive: &Directive, state: &State<'a>) -> Formula {
-        let refused = refused(state, directive).filter(|_| self.work.guards == Guards::Closed);
-        let Some(formula) = refused else {
+        if self.work.guards == Guards::Open {
             return Formula::never();
+        }
+        let formula = match refused(state, directive) {
+            _ if is_refused_later(state, &self.work.maps, self.acts, directive) => {
+                Formula::of_path(rewritten_or_more(directive))
+            }
+            Some(formula) => formula,
+            None => return Formula::never(),
         };
-        let why = "it may lead to a location that refuses requests; the response is 403 (--open-guards lets them pass)";
+        let why = "it may lead to a location or a rule that refuses requests; the response is 403 (--open-guards lets them pass)";
         self.work.notes.left_out(directive, why);
         formula
     }
@@ -276,13 +292,16 @@ impl<'a> Rewriting<'_, '_, 'a> {
             }
         }
         let own = self.own(directive, state);
-        let closes = is_if && own.closes;
+        let is_break = matches!(act, Step::Do(_))
+            && self.work.guards == Guards::Closed
+            && guards_by_break(state, self.acts, directive);
+        let closes = is_if && own.closes || is_break;
         let why = match closes {
             true => format!("{why}; {CLOSED}"),
             false => why.to_owned(),
         };
         self.work.notes.left_out(directive, why);
-        self.is_undecided = is_if && (closes || sets(directive));
+        self.is_undecided = closes || is_if && sets(directive);
         match self.is_undecided {
             true => UnevaluatedRule::Applies,
             false => UnevaluatedRule::Skipped,
@@ -303,7 +322,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
                 undecided.mark(&name, &mut state.constants);
                 Ok(Flow::Next)
             }
-            "return" | "rewrite" if undecided.closes => {
+            "return" | "rewrite" | "break" if undecided.closes => {
                 let status = match directive.argument(0).parse::<u16>() {
                     Ok(444) | Err(_) => 403,
                     Ok(status @ 400..=499) => status,
@@ -333,65 +352,5 @@ impl<'a> Rewriting<'_, '_, 'a> {
         content::connection_timeouts(self.work, &state.scope);
         log::write(self.work, &state.scope, &mut route);
         self.work.push(route).map(|()| Flow::End)
-    }
-}
-
-/// Handles `rewrite /a(.*) $1` in `location /a/`, which removes the start of the path.
-fn without_beginning(directive: &Directive, state: &State<'_>) -> Option<(String, String)> {
-    let Path::Prefix(location) = &state.captured.as_ref()?.path else {
-        return None;
-    };
-    let pattern = directive.argument(0).trim_start_matches('^');
-    let begin = match prefix_pattern(&format!("^{pattern}"))? {
-        PrefixPattern {
-            path: Path::Prefix(begin),
-            captured: Some(captured),
-        } if captured.is_empty() => begin,
-        _ => return None,
-    };
-    // All paths of the location start with this, and the rest starts with a slash.
-    let rest = location.strip_prefix(begin.as_str())?;
-    let is_whole = directive.argument(1) == "$1" && rest.starts_with('/');
-    is_whole.then(|| (location.clone(), rest.to_owned()))
-}
-
-/// Applies a `rewrite` to the path of forwarded requests.
-fn moved<'a>(work: &mut Context<'a>, directive: &'a Directive, state: &mut State<'a>) -> Flow {
-    let replacement = directive.argument(1);
-    state.rewrites = Some(directive);
-    let target = replacement.strip_suffix("$1");
-    let is_plain = |text: &&str| text.starts_with('/') && !text.contains(['$', '?', '#', ' ']);
-    let found = prefix_pattern(directive.argument(0)).zip(target.filter(is_plain));
-    let found = found.and_then(|(simple, target)| match (simple.path, simple.captured) {
-        (Path::Prefix(prefix), Some(begin)) => Some((prefix, format!("{target}{begin}"))),
-        _ => None,
-    });
-    let found = found.or_else(|| without_beginning(directive, state));
-    match found {
-        Some((prefix, target)) => {
-            work.notes.carried(directive);
-            state.moved = Some((prefix, target.replace("//", "/")));
-            Flow::SkipRest
-        }
-        None => {
-            let is_known = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
-            let is_path = replacement.starts_with('/')
-                && !replacement.contains(['?', '#', ' '])
-                && names(replacement).iter().all(is_known);
-            let pattern = match is_path {
-                true => translate(directive.argument(0)),
-                false => {
-                    Err("Onrush can only build a path from groups, without a query".to_owned())
-                }
-            };
-            match pattern {
-                Ok(pattern) => {
-                    state.rewritten = Some((with_pcre_semantics(&pattern), replacement.to_owned()));
-                    work.notes.carried(directive);
-                }
-                Err(why) => work.notes.left_out(directive, why),
-            }
-            Flow::SkipRest
-        }
     }
 }

@@ -741,3 +741,80 @@ fn parameters_that_must_be_empty_do_not_multiply() {
         assert!(routes.contains("status = 403"), "{condition}: {routes}");
     }
 }
+
+#[test]
+fn rewrites_in_a_row_refuse_as_their_last_does() {
+    for (rules, path) in [
+        (
+            "rewrite ^/a/(.*)$ /b/$1; rewrite ^/b/(.*)$ /adm/$1;",
+            "path = \"/a/\"",
+        ),
+        (
+            "rewrite ^/a/(.*)$ /b/$1; rewrite ^/b/(.*)$ /c/$1; rewrite ^/c/(.*)$ /adm/$1;",
+            "path = \"/a/\"",
+        ),
+        (
+            "rewrite ^/a/(.*)$ /$1; rewrite ^/b/(.*)$ /adm/$1;",
+            "path = \"/a/\"",
+        ),
+        (
+            "rewrite ^/v1(/.*)$ $1; rewrite ^/api/(.*)$ /$1 last;",
+            "path = \"/v1/\"",
+        ),
+        (
+            "rewrite ^/a/(.*)$ /b/$1; if ($uri ~ ^/b) { return 403; }",
+            "path = \"/a/\"",
+        ),
+        (
+            "if ($http_x) { rewrite ^/a/(.*)$ /b/$1; } if ($uri ~ ^/b) { return 403; }",
+            "path = \"/a/\"",
+        ),
+        (
+            "rewrite ^/a/(.*)$ /b/$1; if ($uri !~ ^/b) { break; } return 403;",
+            "path = \"/a/\"",
+        ),
+        (
+            "rewrite ^/a/(.*)$ /b/$1; set $u $uri; if ($u ~ ^/b) { return 403; }",
+            "path = \"/a/\"",
+        ),
+        (
+            "rewrite ^/a/(.*)$ /b/$1?k=1; if ($arg_k = 1) { return 403; }",
+            "path = \"/a/\"",
+        ),
+    ] {
+        let (routes, _) = routes_of(&format!(
+            "server {{ {rules} location /adm {{ deny all; }} location / {{ proxy_pass http://a; }} }}"
+        ));
+        let is_closed = |route: &str| route.contains(path) && route.contains("status = 403");
+        assert!(
+            routes.split("[[route]]").any(is_closed),
+            "{rules}: {routes}"
+        );
+    }
+    let (routes, _) = routes_of(
+        "server { rewrite ^/a/(.*)$ /b/$1; rewrite ^/c/(.*)$ /adm/$1; if ($http_x) { return 403; } location /adm { deny all; } location / { proxy_pass http://a; } }",
+    );
+    assert!(!routes.contains("path = \"/a/\""), "{routes}");
+}
+
+#[test]
+fn unknown_break_before_a_response_closes_guarded_content() {
+    let guarded = "location /adm { deny all; proxy_pass http://a; }";
+    for server in [
+        "location /adm { deny all; if ($connection) { break; } return 200 r; }".to_owned(),
+        "location /adm { deny all; if ($ssl_client_verify = NONE) { break; } return 200 r; }".to_owned(),
+        "location /adm { auth_basic x; auth_basic_user_file /p; if ($connection) { break; } return 302 /r; }".to_owned(),
+        "location /adm { deny all; if ($connection) { rewrite ^ /x break; } return 200 r; }".to_owned(),
+        "location ~* \"^/adm\" { deny all; rewrite \"/(adm|secret)(/|$)\" /new/z break; return 200 r; }".to_owned(),
+        format!("if ($connection) {{ break; }} return 200 r; {guarded}"),
+        format!("if ($connection) {{ break; }} if ($http_x) {{ return 200 r; }} {guarded}"),
+    ] {
+        let (routes, conversion) = routes_of(&format!("server {{ {server} }}"));
+        assert!(!routes.contains("body = \"r\"") && !routes.contains("/r"), "{server}: {routes}");
+        assert!(routes.contains("status = 403"), "{server}: {routes}");
+        assert!(!conversion.is_complete(), "{server}");
+    }
+    let open =
+        "server { if ($connection) { break; } return 200 r; location / { proxy_pass http://a; } }";
+    assert!(routes_of(open).0.contains("body = \"r\""));
+}
