@@ -35,6 +35,33 @@ pub(super) fn write<'a>(work: &mut Context<'a>, state: &State<'a>, route: &mut R
     }
 }
 
+/// Notes the error page that nginx sends instead of a fixed response with this status.
+pub(super) fn note_fixed<'a>(work: &mut Context<'a>, scope: &Scope<'a>, status: u16) {
+    let status = status.to_string();
+    let has_status = |page: &&'a Directive| page.arguments().contains(&status);
+    let Some(directive) = scope.all("error_page").into_iter().find(has_status) else {
+        return;
+    };
+    match is_file(directive) {
+        true => work.notes.approximated(directive, AS_FILE),
+        false => {
+            let why = format!("a fixed response keeps its status ({status}) and body");
+            work.notes.left_out(directive, why);
+        }
+    }
+}
+
+const AS_FILE: &str =
+    "the page is a file that is read at startup; fixed responses keep their bodies";
+
+/// Whether an error page is a file that has the status of the error.
+fn is_file(directive: &Directive) -> bool {
+    let arguments = directive.arguments();
+    let place = arguments.last().map_or("", String::as_str);
+    let changes_status = arguments.iter().any(|status| status.starts_with('='));
+    place.starts_with('/') && !place.contains(['$', '?']) && !changes_status
+}
+
 fn page<'a>(
     work: &mut Context<'a>,
     state: &State<'a>,
@@ -46,8 +73,7 @@ fn page<'a>(
             .notes
             .left_out(directive, "expected statuses and a page");
     };
-    let changes_status = statuses.iter().any(|status| status.starts_with('='));
-    if !place.starts_with('/') || place.contains(['$', '?']) || changes_status {
+    if !is_file(directive) {
         let why = "error pages must be files, with the status of the error";
         return work.notes.left_out(directive, why);
     }
@@ -56,6 +82,10 @@ fn page<'a>(
         Err(why) => return work.notes.left_out(directive, why),
     };
     let is_guarded = is_guarded(state, place);
+    if is_guarded && !internal_redirect::has_same_access(scope_of(state, place), &state.scope) {
+        let why = "access rules of the page may refuse the client, so its errors have no page";
+        return work.notes.left_out(directive, why);
+    }
     for status in statuses {
         match status.parse::<u16>() {
             Ok(401 | 403) if is_guarded => work.notes.left_out(
@@ -72,8 +102,7 @@ fn page<'a>(
                 .left_out(directive, "expected statuses from 400 to 599"),
         }
     }
-    let how = "the page is a file that is read at startup; fixed responses keep their bodies";
-    work.notes.approximated(directive, how);
+    work.notes.approximated(directive, AS_FILE);
 }
 
 /// The file of a page, if the location that matches it serves files.

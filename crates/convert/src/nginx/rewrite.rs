@@ -4,6 +4,7 @@ use super::chain::{guards_by_break, is_refused_later};
 use super::compare::{condition, key};
 use super::content;
 use super::destination::{is_internal, refused, rewritten, rewritten_or_more};
+use super::errors;
 use super::field::difference;
 use super::fields;
 use super::log;
@@ -345,6 +346,11 @@ impl<'a> Rewriting<'_, '_, 'a> {
             when: &given.condition,
             constants: &state.constants,
         };
+        if let Response::Respond { status, .. } = response
+            && directive.name() == "return"
+        {
+            errors::note_fixed(self.work, &state.scope, status);
+        }
         let mut route = Route::new(given.condition.clone(), response);
         route.comments = [self.comments, &[directive.origin()]].concat();
         fields::response(self.work, &state.scope, &spot, &mut route);

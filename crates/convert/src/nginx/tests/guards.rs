@@ -818,3 +818,51 @@ fn unknown_break_before_a_response_closes_guarded_content() {
         "server { if ($connection) { break; } return 200 r; location / { proxy_pass http://a; } }";
     assert!(routes_of(open).0.contains("body = \"r\""));
 }
+
+#[test]
+fn error_page_of_a_guarded_location_is_not_sent() {
+    let rules = "deny all;";
+    for (server, has_page) in [
+        (
+            format!("error_page 404 /adm/x; location /adm {{ {rules} }}"),
+            false,
+        ),
+        (
+            "error_page 404 /adm/x; location /adm { auth_basic x; auth_basic_user_file /p; }"
+                .to_owned(),
+            false,
+        ),
+        (
+            "allow 10.0.0.0/8; deny all; error_page 404 /adm/x; location /adm { }".to_owned(),
+            true,
+        ),
+        ("error_page 404 /adm/x; location /adm { }".to_owned(), true),
+    ] {
+        let (routes, conversion) =
+            routes_of(&format!("server {{ root /w; {server} location / {{ }} }}"));
+        let last = routes.rsplit("[[route]]").next().expect("a route");
+        assert_eq!(last.contains("error_pages"), has_page, "{server}: {routes}");
+        assert_eq!(conversion.is_complete(), has_page, "{server}");
+    }
+}
+
+#[test]
+fn error_page_of_a_fixed_response_is_reported() {
+    for (page, status, is_left_out) in [
+        ("418 = @x", 418, true),
+        ("404 =200 /x", 404, true),
+        ("403 https://a/", 403, true),
+        ("418 /418.html", 418, false),
+        ("500 = @x", 418, false),
+    ] {
+        let (_, conversion) = routes_of(&format!(
+            "server {{ location / {{ error_page {page}; return {status}; }} location @x {{ proxy_pass http://a; }} }}"
+        ));
+        let outcome = outcome(&conversion, "error_page");
+        assert_eq!(
+            matches!(outcome, Outcome::LeftOut(_)),
+            is_left_out,
+            "{page}: {outcome:?}"
+        );
+    }
+}
