@@ -1,5 +1,7 @@
 //! Conditions on variables, as in `if` and `map`.
 
+use std::collections::BTreeSet;
+
 use super::client_address::client;
 use super::field::{Comparison, field, field_with_underscores};
 use super::map::Map;
@@ -154,6 +156,8 @@ pub(super) fn key(
     }
     let wanted = match (key.strip_prefix('\\'), key.strip_prefix('~')) {
         (Some(literal), _) => Comparison::Alike(literal),
+        // No value that is not empty matches this.
+        (None, Some("^$" | "*^$")) => return Ok(Formula::never()),
         (None, Some(rest)) => Comparison::FoundFilled(match rest.strip_prefix('*') {
             Some(rest) => translate(&format!("(?i){rest}"))?,
             None => translate(rest)?,
@@ -310,21 +314,35 @@ fn is_set(text: &str) -> bool {
 
 /// Checks that Onrush accepts the regular expression.
 fn check(atom: Atom) -> Result<Atom, String> {
-    let pattern = match &atom {
-        Atom::Path(Path::Pattern(pattern)) => pattern,
-        Atom::Header(_, Test::Matches(pattern)) | Atom::Query(_, Test::Matches(pattern)) => pattern,
-        _ => return Ok(atom),
-    };
-    Path::pattern(pattern).map(|_| atom)
+    match pattern_of(&atom) {
+        Some(pattern) => Path::pattern(pattern).map(|_| atom),
+        None => Ok(atom),
+    }
 }
 
-/// Checks the regular expressions of all conditions in a formula.
+/// Checks the regular expressions of all conditions in a formula. Compiling one takes time, and the spellings of a name
+/// have the same one.
 fn check_all(formula: &Formula) -> Result<(), String> {
-    match formula {
-        Formula::Atom(atom) => check(atom.clone()).map(drop),
-        Formula::Not(inner) => check_all(inner),
-        Formula::All(parts) | Formula::Any(parts) => parts.iter().try_for_each(check_all),
-        Formula::Unknown(_) => Ok(()),
+    let mut patterns = BTreeSet::new();
+    let mut waiting = vec![formula];
+    while let Some(formula) = waiting.pop() {
+        match formula {
+            Formula::Atom(atom) => patterns.extend(pattern_of(atom)),
+            Formula::Not(inner) => waiting.push(inner),
+            Formula::All(parts) | Formula::Any(parts) => waiting.extend(parts),
+            Formula::Unknown(_) => {}
+        }
+    }
+    let mut patterns = patterns.into_iter();
+    patterns.try_for_each(|pattern| Path::pattern(pattern).map(drop))
+}
+
+fn pattern_of(atom: &Atom) -> Option<&str> {
+    match atom {
+        Atom::Path(Path::Pattern(pattern))
+        | Atom::Header(_, Test::Matches(pattern))
+        | Atom::Query(_, Test::Matches(pattern)) => Some(pattern),
+        _ => None,
     }
 }
 

@@ -268,7 +268,7 @@ impl<'a> Rewriting<'_, '_, 'a> {
         match self.own(directive, state).closes {
             true => formula.widened(),
             false if sets(directive) => formula,
-            false => formula.nearest(),
+            false => formula.widened().nearest(),
         }
     }
 
