@@ -80,7 +80,10 @@ pub(crate) fn mirror_request(
         return worker.log.failure(&worker.core, what);
     }
     let key = hash_key(group, head, context);
-    let reservation = match group.reserve(key, &[], worker.core.now()) {
+    let now = worker.core.now();
+    // No client waits for a copy, so a server's trial may be a copy with any method.
+    let trial = group.reserve_trial(Method::Get, now);
+    let reservation = match trial.map_or_else(|| group.reserve(key, &[], now), Ok) {
         Ok(reservation) => reservation,
         Err(unavailable) => {
             worker.meter.mirrored(MirrorOutcome::Dropped);

@@ -1,8 +1,12 @@
 //! Mirroring of requests to another group.
 
-use onrush_config::plan::{Action, Mirror, Plan};
+use std::time::Duration;
 
-use crate::testing::harness::{Step, TestCore, Upstream, on_every_driver, on_kernel_cores, send};
+use onrush_config::plan::{Action, Eject, Mirror, Plan};
+
+use crate::testing::harness::{
+    Step, TestCore, Upstream, on_every_driver, on_kernel_cores, on_simulated_cores, send,
+};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
@@ -97,6 +101,41 @@ fn mirror_failure_does_not_affect_client() {
             assert_eq!(service.worker.meter.totals().failed(), 0);
         }
     });
+}
+
+#[test]
+fn copy_is_the_trial_of_an_ejected_server() {
+    let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
+    for request in [GET, post] {
+        on_simulated_cores(|site| async move {
+            let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+            let good = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
+            // Five failures and a connection check.
+            let failing = [Step::Read];
+            let recovered = [Step::Read, send(OK), Step::Again];
+            let bad = site.upstream(&[
+                &failing, &failing, &failing, &failing, &failing, &failing, &recovered,
+            ]);
+            let mut plan = plan(&main, &good, 10_000);
+            let servers = bad.plan().upstreams.remove(0).servers;
+            plan.upstreams[1].servers.extend(servers);
+            plan.upstreams[1].eject = Some(Eject::default());
+            let (address, service) = site.serve_worker(&plan);
+            let mut client = site.connect(&address).await;
+            let mut send_until = async |what: &str, is_out: bool| {
+                for _ in 0..40 {
+                    client.send(request.as_bytes()).await;
+                    client.receive_text().await;
+                    site.until(what, || service.worker.mirrored.get() == 0)
+                        .await;
+                }
+                assert_eq!(service.group(1).is_out(1), is_out, "{what}");
+            };
+            send_until("the ejection", true).await;
+            site.core.sleep(Duration::from_secs(12)).await;
+            send_until("the return", false).await;
+        });
+    }
 }
 
 #[test]
