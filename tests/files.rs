@@ -295,7 +295,7 @@ fn failed_write_keeps_old_result() {
         place.name("new.hdr"),
         place.name("rows.csv"),
     );
-    // Files are limited to two kilobytes, as if the disk were full then.
+    // A limit on the file size (`ulimit -f`) simulates a full disk.
     let finished = shell(&format!(
         "trap '' XFSZ; ulimit -f 2; onrush load {url} -n 2000 --html {page} --hdr {new} --csv {csv}"
     ));

@@ -49,7 +49,7 @@ impl Namespace {
         format!("/run/onrush-tune.{digits}.journal")
     }
 
-    /// Everything that a plan may change here.
+    /// Contents of the files in the namespace's /sys and /proc that a plan may change, as `path:value` lines.
     fn values(&self) -> String {
         let script = "cd /sys/class/net/v0/queues && grep -H . */rps_cpus */rps_flow_cnt */xps_cpus; \
                       cd /proc/sys/net && grep -H . core/somaxconn ipv4/tcp_* ipv4/ip_local_port_range";

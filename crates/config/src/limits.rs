@@ -217,7 +217,8 @@ pub const HEALTH_FALL: NonZeroU32 = NonZeroU32::new(3).expect("not 0");
 /// Largest number of consecutive checks: with more, the state of a server would practically never change.
 pub const HEALTH_COUNT_MAX: u32 = 1000;
 
-/// Default jitter of health checks in percent of the interval, against checks of many load balancers at one moment.
+/// Default jitter of health checks, as a percentage of the interval. It keeps many load balancers from checking a
+/// server at the same moment.
 pub const HEALTH_JITTER: u8 = 10;
 
 /// Maximum jitter in percent: with half the interval, checks are spread evenly.

@@ -1,4 +1,4 @@
-//! Message bodies (RFC 9112 6, 7.1): finds the end of a body and its payload.
+//! Message bodies (RFC 9112, sections 6 and 7.1): finds a body's payload and its end.
 
 mod chunk_line;
 mod step;

@@ -13,7 +13,7 @@ use crate::version::{self, VERSION_BYTES, Version};
 /// The head of a request, borrowed from the input.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestHead<'h, 'b> {
-    /// Known method, for comparisons.
+    /// The parsed method, for comparisons; `Method::Other` if it is unknown.
     pub method: Method,
     /// The method as received.
     pub method_text: &'b str,

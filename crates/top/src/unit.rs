@@ -28,7 +28,7 @@ pub fn amount(number: f64) -> String {
     format!("{number:.0} T")
 }
 
-/// A fraction of one as a percentage.
+/// Formats a fraction from 0 to 1 as a percentage: 0.25 is `25 %`.
 pub fn share(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }

@@ -137,7 +137,7 @@ mod tests {
         (Kind::Message, 0),
     ];
 
-    /// Checks the problems of a tree.
+    /// Asserts that exactly the `expected` problems are found in `files`.
     #[track_caller]
     fn check(files: &[(&str, &str)], expected: &[&str]) {
         let tree = Tree::of(files);

@@ -4,17 +4,17 @@ pub(crate) mod counted;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The system's allocator. When the system has no memory left, it writes one sentence to standard error and ends the
-/// process with exit code 1. Allocations that may fail must be limited in size by the caller.
+/// The system's allocator, except that a failed allocation writes one sentence to standard error and exits with code 1.
+/// So `try_reserve` does not report a lack of memory either: callers must limit sizes that come from outside.
 ///
 /// Costs one comparison per allocation.
 pub struct Memory;
 
-// SAFETY: every call is forwarded to the system's allocator, which keeps the contract.
+// SAFETY: every call is forwarded to the system's allocator, which upholds the contract.
 unsafe impl GlobalAlloc for Memory {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the contract of this function, which is the same.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc`, which is also that of the inner allocator.
         exit_if_null(unsafe { System.alloc(layout) }, layout.size())
     }
 

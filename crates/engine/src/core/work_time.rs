@@ -41,13 +41,13 @@ impl WorkTime {
         }
     }
 
-    /// All work up to `now`; never more than the thread's CPU time.
+    /// Returns all work up to `now`; never more than the thread's CPU time.
     pub(super) fn up_to(&self, now: Instant) -> Duration {
         self.end_span(now);
         self.sum.get()
     }
 
-    /// [`Worked::up_to`] since the last call, with a reset.
+    /// Returns the work up to `now` since the last call, and resets the sum to zero.
     pub(super) fn take_up_to(&self, now: Instant) -> Duration {
         self.end_span(now);
         self.sum.take()

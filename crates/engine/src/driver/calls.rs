@@ -31,7 +31,7 @@ use crate::socket::{BlockingMode, Ended, Socket, Sockets, set_blocking_mode};
 /// Whether a connection is waiting to be accepted.
 pub(super) fn is_waited_for(listener: &Socket) -> bool {
     let mut descriptors = [PollFd::new(listener.descriptor(), PollFlags::IN)];
-    // An interrupted poll found no connection.
+    // EINTR counts as "no connection".
     poll(&mut descriptors, Some(&Timespec::default())) == Ok(1)
 }
 

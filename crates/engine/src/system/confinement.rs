@@ -26,19 +26,19 @@ pub struct AccessRules {
     pub write: Vec<PathBuf>,
 }
 
-/// Result of a confinement.
+/// How far Landlock restricts this process's file access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confinement {
-    /// Confined to the directories, with the rights of this Landlock version.
+    /// Access is restricted to the permitted paths, with the access rights of this Landlock version.
     Directories {
         /// The kernel's Landlock ABI version.
         abi: i32,
     },
-    /// Not confined: this kernel has no Landlock, or it is disabled (`lsm=`).
+    /// Access is not restricted: this kernel has no Landlock, or it is disabled (`lsm=`).
     None,
 }
 
-/// Why a process is not confined. It may be partly confined, and should exit.
+/// Why Landlock does not restrict the process as required. Some restrictions may be in force; the process should exit.
 #[derive(Debug)]
 pub enum LandlockError {
     /// The kernel refused a step.

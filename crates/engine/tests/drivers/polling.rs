@@ -67,7 +67,7 @@ fn empty_polls_count_as_wait() {
             round_trips(&stream, ROUND_TRIPS).await;
         });
         let (profile, worked) = (core.profile(), core.worked());
-        // With io_uring the connection stays open as long as a receive of it may be armed.
+        // With io_uring an armed receive keeps the connection open. Dropping the core closes it, so the peer ends.
         drop(core);
         peer.join().unwrap();
         let steps = profile[KIND.index()].calls as usize;

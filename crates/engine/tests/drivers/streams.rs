@@ -48,7 +48,7 @@ fn busy_polling_work_time_is_within_elapsed_time() {
         send(&stream, &bytes(1000)).await.unwrap();
         stream.shutdown().await.unwrap();
         assert!(receive_all(&stream).await.unwrap() == bytes(1000));
-        // How much less depends on when the thread had a CPU.
+        // Work is at most the elapsed time; the difference depends on when the thread had a CPU.
         assert!(core.take_work_time() <= core.now_exact().since(begun));
     });
 }
@@ -137,7 +137,7 @@ fn fast_peer_does_not_monopolize_core() {
                 count.set(count.get() + 1);
             }
         });
-        // Bounded by what one turn may send.
+        // The sending task must yield after a bounded number of sends.
         let before = sent.get();
         core.yield_now().await;
         assert!(sent.get() - before <= 4096, "{} sends in a row", sent.get());

@@ -8,7 +8,7 @@ use crate::field;
 pub enum FieldError {
     /// A name with upper-case letters (RFC 9113 8.2.1).
     UpperCase,
-    /// A name that is not a token, or empty, or only a colon.
+    /// A name that is not a token, or a pseudo-field name with no token after its colon.
     Name,
     /// A control character in a value.
     Value,

@@ -22,7 +22,7 @@ pub(crate) struct Route<T> {
     pub(crate) target: T,
 }
 
-/// Client and listener of a request, for routes with such conditions.
+/// Client and listener of a request, for routes that have conditions on them.
 pub(crate) trait RouteContext {
     /// The client, from its connection or from trusted proxies.
     fn origin(&self) -> ClientOrigin;

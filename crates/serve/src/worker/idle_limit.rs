@@ -1,4 +1,4 @@
-//! Limit of idle connections to servers on one core, across all pools.
+//! Each core's limit on idle upstream connections, across all of its pools.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -30,11 +30,11 @@ impl CountedMemory {
     }
 }
 
-// SAFETY: every call is forwarded to an allocator, which keeps the contract; counting changes none of its memory.
+// SAFETY: every call is forwarded to an allocator, which upholds the contract; counting changes none of its memory.
 unsafe impl GlobalAlloc for CountedMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(0, allocated_size(layout.size()));
-        // SAFETY: the caller keeps the contract of this function, which is the same.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc`, which is also that of the inner allocator.
         unsafe { Memory.alloc(layout) }
     }
 

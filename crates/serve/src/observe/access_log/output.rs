@@ -280,7 +280,7 @@ mod tests {
                 read.set(read.get() + 1);
             }
         };
-        // The syslog reads only at every third call.
+        // The receiver empties its socket only at every third call of `ends`.
         let ends = || {
             refused.set(refused.get() + 1);
             if refused.get() % 3 == 0 {

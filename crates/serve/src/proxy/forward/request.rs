@@ -63,7 +63,7 @@ pub(crate) struct Forward {
     is_first: bool,
     /// Whether it asks for a tunnel. It then has a new connection of its own, which is not reused, or a stream.
     pub(super) asks_for_tunnel: bool,
-    /// Whether the client accepts trailers, if the server uses HTTP/2.
+    /// Whether the client accepts trailers; always false if the upstream servers do not use HTTP/2.
     pub(crate) takes_trailers: bool,
 }
 

@@ -259,7 +259,7 @@ fn request_during_response_is_not_lost() {
 fn drain_timeout_cuts_off_and_counts() {
     let kept = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
-        // Both ends outlive their core's run; they are dropped when the next run keeps its own.
+        // Keeps both ends of each connection open beyond this driver's run; the next driver's run drops them.
         let kept: Rc<RefCell<Vec<(Peer, Stream)>>> = Rc::clone(&kept);
         kept.borrow_mut().clear();
         async move {

@@ -26,7 +26,7 @@ pub(crate) async fn wait_for_room(worker: &Rc<Worker>, error: Error) {
     }
     worker.core.end_idle(IDLE_CLOSED_PER_CHECK);
     if error.kind != Kind::Full {
-        // Not this budget but the limit on open files is reached: something uses more than its share.
+        // The limit on open files was reached before this budget: something uses more descriptors than its share.
         worker.close_idle();
     }
     worker.core.sleep(SHORTAGE_CHECK_INTERVAL).await;

@@ -48,7 +48,7 @@ pub(super) struct ServerConnection {
     task: RefCell<Option<Waker>>,
     /// Holds back all output.
     is_silent: Cell<bool>,
-    /// Close the connection.
+    /// Set by `close`: the connection is closed once pending output has been sent.
     is_closing: Cell<bool>,
 }
 

@@ -73,7 +73,7 @@ fn first_byte_timeout_starts_after_connect() {
         let server = site.serve(&configured(
             "[[listen]]\naddress = \"127.0.0.1:0\"\ntls = \"self-signed\"\n[[route]]\npath = \"/\"\nrespond = { status = 200, body = \"ok\" }\n",
         ));
-        // A path with a long delay for the first bytes.
+        // A relay to the server that delays each connection by 8 s, and so the TLS handshake.
         let core = site.core.clone();
         site.core.spawn(async move {
             while let Ok(near) = listener.accept().await {
