@@ -10,8 +10,8 @@ use crate::peer::{are_installed, found};
 use crate::program::{Program, Serve, onrush};
 
 const CONNECTIONS: u64 = 4;
-/// Requests that a client may make beyond those it reports: one in flight on each connection at the end, and fortio's
-/// one on each before the start.
+/// Maximum number of requests that a client may make beyond those it reports: one in flight on each connection at the
+/// end, and fortio's one on each before the start.
 const UNREPORTED_MAX: u64 = 2 * CONNECTIONS;
 
 /// Clients by program name; `URL` is replaced by the server's URL.

@@ -347,7 +347,7 @@ fn changes_beyond_namespace_are_reported() {
     );
 }
 
-/// Namespaces created until one gets the number of a removed one.
+/// Maximum number of namespaces created before one gets the number of a removed one.
 const NUMBERS_MAX: usize = 64;
 
 #[test]

@@ -15,8 +15,8 @@ use crate::request::Request;
 use crate::response::{ConnectionState, Response, ResponsePart, send};
 use crate::unauthenticated::{Received, UnauthenticatedConnection, UnauthenticatedConnections};
 
-/// Connections reserved for probes (`/live`, `/ready`) when all others are in use: each gets one response, and has
-/// [`UNAUTHENTICATED_TIMEOUT`] to send its request.
+/// Maximum number of connections reserved for probes (`/live`, `/ready`) when all others are in use: each gets one
+/// response, and has [`UNAUTHENTICATED_TIMEOUT`] to send its request.
 const PROBES_MAX: usize = 8;
 
 /// Maximum size of a request body in bytes.

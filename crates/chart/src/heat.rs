@@ -60,9 +60,9 @@ const LEFT: f64 = 104.0;
 const RIGHT: f64 = 324.0;
 const ROW: f64 = 13.0;
 const HEADING: f64 = 20.0;
-/// Levels above zero; more cannot be distinguished by eye.
+/// Number of levels above zero; more cannot be distinguished by eye.
 const LEVELS: usize = 8;
-/// Rows shown per group in the hover text: those with the highest values.
+/// Number of rows shown per group in the hover text: those with the highest values.
 const HOVER_ROWS: usize = 6;
 /// Maximum length of a row's name in characters, limited by the left margin.
 const NAME_MAX: usize = 16;

@@ -51,7 +51,7 @@ struct Excerpt {
 
 /// Maximum number of characters shown of a line; more would wrap.
 const EXCERPT_MAX: usize = 120;
-/// Characters shown before the diagnostic if the line is longer than that.
+/// Number of characters shown before the diagnostic if the line is longer than that.
 const EXCERPT_BEFORE: usize = 40;
 
 impl Diagnostic {

@@ -10,39 +10,41 @@ use crate::plan::Coding;
 
 pub use tracing::*;
 
-/// Bytes of a configuration with all included files. Anything larger is a mistake (a log, a disk image): the largest
-/// real configurations, with tens of thousands of routes, are a tenth of this.
+/// Maximum size in bytes of a configuration with all included files. Anything larger is a mistake (a log, a disk
+/// image): the largest real configurations, with tens of thousands of routes, are a tenth of this.
 pub const TEXT_MAX: usize = 16 << 20;
 
-/// Keys of a configuration, counted by equals signs: forty for each of the [`ROUTES_MAX`] routes; they fit 300 MB.
+/// Maximum number of keys in a configuration, counted by equals signs: forty for each of the [`ROUTES_MAX`] routes;
+/// they fit 300 MB.
 pub const KEYS_MAX: usize = 500_000;
 
-/// Items of lists of tables such as `[[route]]`: ten for each of the [`ROUTES_MAX`] routes.
+/// Maximum number of items in lists of tables such as `[[route]]`: ten for each of the [`ROUTES_MAX`] routes.
 pub const TABLES_MAX: usize = 100_000;
 
-/// Files of a configuration: one for each of the [`ROUTES_MAX`] routes.
+/// Maximum number of files in a configuration: one for each of the [`ROUTES_MAX`] routes.
 pub const FILES_MAX: usize = ROUTES_MAX;
 
 /// Depth of nested includes; two or three are usual.
 pub const INCLUDES_MAX: usize = 8;
 
-/// Keys of a table that are searched for a misspelling of a missing one; the largest table has 30 known keys.
+/// Maximum number of keys of a table that are searched for a misspelling of a missing one; the largest table has 30
+/// known keys.
 pub const KEYS_COMPARED_MAX: usize = 100;
 
-/// Errors or warnings shown of a configuration.
+/// Maximum number of errors or warnings shown for a configuration.
 pub const DIAGNOSTICS_MAX: usize = 50;
 
-/// Listeners; each core has a socket for each.
+/// Maximum number of listeners; each core has a socket for each.
 pub const LISTEN_MAX: usize = 1024;
 
-/// Largest number of hosts of a route that are compared one by one with all earlier routes, for the warning about
+/// Maximum number of hosts of a route that are compared one by one with all earlier routes, for the warning about
 /// unreachable hosts: a file may have half a million hosts.
 pub const HOSTS_COMPARED_MAX: usize = 16;
 
-/// Routes: a request checks them in order until one matches.
+/// Maximum number of routes: a request checks them in order until one matches.
 pub const ROUTES_MAX: usize = 10_000;
 
-/// Groups: each core has a pool for each, and there is one for each of the [`ROUTES_MAX`] routes.
+/// Maximum number of groups: each core has a pool for each, and there is one for each of the [`ROUTES_MAX`] routes.
 pub const UPSTREAMS_MAX: usize = ROUTES_MAX;
 
 /// Default address to listen on: not reachable from outside, and with a port that needs no privilege.
@@ -80,16 +82,17 @@ pub const PORT_DEFAULT: u16 = 80;
 /// Default port of `https://` (RFC 9110, section 4.2.2).
 pub const TLS_PORT_DEFAULT: u16 = 443;
 
-/// Bytes of a Unix socket's path: `sun_path` has 108, including the final NUL (unix(7)).
+/// Maximum size of a Unix socket's path in bytes: `sun_path` has 108, including the final NUL (unix(7)).
 pub const UNIX_PATH_MAX: usize = 107;
 
-/// Characters of a host name (RFC 1035, section 2.3.4, without the trailing dot).
+/// Maximum number of characters in a host name (RFC 1035, section 2.3.4, without the trailing dot).
 pub const HOST_MAX: usize = 253;
 
-/// Characters of a label of a host name (RFC 1035, section 2.3.4).
+/// Maximum number of characters in one label of a host name (RFC 1035, section 2.3.4).
 pub const HOST_LABEL_MAX: usize = 63;
 
-/// Bytes of a compiled regular expression: room for hundreds of alternatives, not for mistaken repetition counts.
+/// Maximum size of a compiled regular expression in bytes: room for hundreds of alternatives, not for mistaken
+/// repetition counts.
 pub const PATTERN_BYTES_MAX: usize = 256 << 10;
 
 /// Limit of CPU numbers: the size of `cpu_set_t` in the C library and the kernel interface.
@@ -101,8 +104,8 @@ pub const THREADS_MAX: usize = CPU_COUNT_MAX;
 /// Minimum timeout: the resolution of timers. A shorter value is probably a wrong unit.
 pub const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
-/// Bytes of all header fields of a configured response: the head and this server's own fields must fit a buffer of 16
-/// KiB, and clients refuse heads much larger than 8 KiB.
+/// Maximum size in bytes of all header fields of a configured response: the head and this server's own fields must fit
+/// a buffer of 16 KiB, and clients refuse heads much larger than 8 KiB.
 pub const RESPOND_HEADERS_BYTES_MAX: usize = 8 * 1024;
 
 /// Maximum timeout: a day. Also bounds the range of the timer wheel.
@@ -129,16 +132,17 @@ pub const REQUEST_HEAD_MAX: usize = 15 * 1024;
 /// Minimum of the limit on request heads: a lower one would refuse ordinary requests of browsers.
 pub const REQUEST_HEAD_MIN: usize = 256;
 
-/// Fields of a request head: the size of an array on the stack.
+/// Maximum number of fields in a request head: the size of an array on the stack.
 pub const REQUEST_FIELDS_MAX: usize = 100;
 
-/// Bytes of a request target: more than RFC 9110, section 4.1, recommends; a redirect made of it fits a buffer.
+/// Maximum size of a request target in bytes: more than RFC 9110, section 4.1, recommends; a redirect made of it fits a
+/// buffer.
 pub const REQUEST_TARGET_MAX: usize = 8 * 1024;
 
-/// Bytes of a list of methods or fields for CORS: responses carry it, and clients limit response heads.
+/// Maximum size in bytes of a list of methods or fields for CORS: responses carry it, and clients limit response heads.
 pub const CORS_LIST_BYTES_MAX: usize = 1024;
 
-/// Bytes of a `Cache-Control` value: three times the length of all directives together.
+/// Maximum size of a `Cache-Control` value in bytes: three times the length of all directives together.
 pub const CACHE_CONTROL_BYTES_MAX: usize = 512;
 
 /// `Cache-Control` rules of a route: each response checks them in order until one matches.
@@ -214,7 +218,7 @@ pub const HEALTH_RISE: NonZeroU32 = NonZeroU32::new(2).expect("not 0");
 /// Default number of failed checks that mark a server down: a lost packet and its lost retransmission are not enough.
 pub const HEALTH_FALL: NonZeroU32 = NonZeroU32::new(3).expect("not 0");
 
-/// Largest number of consecutive checks: with more, the state of a server would practically never change.
+/// Maximum number of consecutive checks: with more, the state of a server would practically never change.
 pub const HEALTH_COUNT_MAX: u32 = 1000;
 
 /// Default jitter of health checks, as a percentage of the interval. It keeps many load balancers from checking a
@@ -248,14 +252,16 @@ pub const EJECT_LATENCY_MIN: u32 = 110;
 /// Maximum of that setting: for a server that is a hundred times slower than the others, there are timeouts.
 pub const EJECT_LATENCY_MAX: u32 = 10_000;
 
-/// Bytes of the gRPC service name in a health check: names are package paths, and the check is sent in one frame.
+/// Maximum size in bytes of the gRPC service name in a health check: names are package paths, and the check is sent in
+/// one frame.
 pub const GRPC_SERVICE_BYTES_MAX: usize = 255;
 
 /// Default number of streams on one HTTP/2 connection to a server: the minimum that RFC 9113, section 6.5.2, recommends
 /// to servers, and the limit of most.
 pub const STREAMS_MAX_DEFAULT: u32 = 100;
 
-/// Streams on one HTTP/2 connection to a server: if no client reads, each holds a window of 56 KiB, 56 MiB in total.
+/// Maximum number of streams on one HTTP/2 connection to a server: if no client reads, each holds a window of 56 KiB,
+/// 56 MiB in total.
 pub const STREAMS_MAX_MAX: u32 = 1024;
 
 /// Default number of HTTP/2 connections of each core to each server: with the default number of streams, 6,400
@@ -268,7 +274,8 @@ pub const CONNECTIONS_SHARED_MAX_MAX: u32 = 1024;
 /// Maximum number of connections to one server with a request in flight, over all cores: the number of ports.
 pub const CONNECTIONS_MAX_MAX: u32 = 65_535;
 
-/// Bytes of a cookie's name: browsers drop cookies above 4 KiB with value and attributes (RFC 6265, section 6.1).
+/// Maximum size of a cookie's name in bytes: browsers drop cookies above 4 KiB with value and attributes (RFC 6265,
+/// section 6.1).
 pub const COOKIE_NAME_MAX: usize = 256;
 
 /// Maximum age of a cookie: browsers keep none longer than 400 days.
@@ -345,7 +352,7 @@ pub const RESOLVE_RETRY_MAX: Duration = Duration::from_secs(5 * 60);
 /// Maximum weight: enough to send a server a thousandth of the load; sums over a group stay far below 32 bits.
 pub const WEIGHT_MAX: u32 = 1000;
 
-/// Servers of one group: each core scans the list to choose.
+/// Maximum number of servers in one group: each core scans the list to choose.
 pub const SERVERS_MAX: usize = 4096;
 
 /// Default number of idle connections of each core to each server: as many as a busy core has in flight, so that a
@@ -358,10 +365,12 @@ pub const CONNECTIONS_IDLE_MAX_DEFAULT: usize = 16 * 1024;
 /// Maximum number of idle connections: the number of ports towards one server.
 pub const CONNECTIONS_IDLE_MAX_MAX: u32 = 65_535;
 
-/// Bytes of an automaton's states: room for hundreds of literals. A larger expression counts as a match.
+/// Maximum size of an automaton's states in bytes: room for hundreds of literals. A larger expression counts as a
+/// match.
 pub(crate) const AUTOMATON_BYTES_MAX: usize = 1 << 20;
 
-/// Pairs of states that a search over all paths may visit: about 10 ms. A longer search counts as a match.
+/// Maximum number of pairs of states that a search over all paths may visit: about 10 ms. A longer search counts as a
+/// match.
 pub(crate) const AUTOMATON_PAIRS_MAX: usize = 2048;
 
 /// Default file names tried for a directory.

@@ -9,10 +9,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Datagrams of one message.
+/// Number of datagrams of one message.
 const SEGMENTS: usize = 64;
 
-/// Messages between two reads of the clock.
+/// Number of messages between two reads of the clock.
 const MESSAGES: u64 = 64;
 
 const USAGE: &str = "usage: bare_datagrams ADDRESS:PORT single|offload BYTES SECONDS [JSON]";

@@ -15,8 +15,8 @@ pub const WIDE_BUFFER_BYTES: usize = 64 * 1024;
 /// beyond this number, for example with many stalled readers, bulk data is received into normal buffers.
 pub(crate) const WIDE_BUFFERS_MAX: usize = 128;
 
-/// Buffers one core may have in use at a time: 1 GiB. Beyond this a connection is refused, so that the machine keeps
-/// its memory. Idle and stalled connections hold no buffer, so only data in flight counts.
+/// Maximum number of buffers that one core may have in use at a time: 1 GiB. Beyond this a connection is refused, so
+/// that the machine keeps its memory. Idle and stalled connections hold no buffer, so only data in flight counts.
 pub(crate) const BUFFERS_MAX: usize = 64 * 1024;
 
 /// Free buffers a core keeps for reuse: 8 MiB. Buffers of larger bursts return to the allocator.
@@ -29,8 +29,8 @@ pub(crate) const BLOCK_BYTES: usize = 1280;
 /// Free blocks a core keeps for reuse: 1.25 MiB.
 pub(crate) const BLOCKS_FREE_MAX: usize = 1024;
 
-/// Buffers lent to the kernel at a time with io_uring. It must exceed the receive completions of one turn, or multishot
-/// receives end with ENOBUFS and have to be armed again. The kernel requires a power of two.
+/// Number of buffers lent to the kernel at a time with io_uring. It must exceed the receive completions of one turn, or
+/// multishot receives end with ENOBUFS and have to be armed again. The kernel requires a power of two.
 pub(crate) const RING_BUFFERS: u16 = 256;
 
 /// Empty part queues that a thread keeps for reuse: enough for the sends of one turn.
@@ -42,20 +42,22 @@ pub(crate) const QUEUE_CAPACITY_KEPT: usize = 32;
 /// Free headers of vectored sends that a ring keeps for reuse: enough for the sends of one turn.
 pub(crate) const MESSAGES_FREE_MAX: usize = 256;
 
-/// Entries of the submission queue. A full queue is submitted early, so this only limits batching.
+/// Number of entries of the submission queue. A full queue is submitted early, so this only limits batching.
 pub(crate) const SUBMISSION_ENTRIES: u32 = 1024;
 
-/// Entries of the completion queue; the kernel keeps further completions (NODROP) at a higher cost.
+/// Number of entries of the completion queue; the kernel keeps further completions (NODROP) at a higher cost.
 pub(crate) const COMPLETION_ENTRIES: u32 = 8192;
 
-/// Events taken by one epoll_wait. With more, the first connections of a batch would wait for the last.
+/// Maximum number of events taken by one epoll_wait. With more, the first connections of a batch would wait for the
+/// last.
 pub(crate) const EVENTS_PER_WAIT: usize = 256;
 
 /// Minimum number of sockets that one io_uring_enter(2) processes before it returns: `IO_LOCAL_TW_DEFAULT_MAX` of Linux
 /// 6.14 and later; before that there is no such bound.
 pub(crate) const DEFERRED_WORK_PER_ENTER: usize = 20;
 
-/// Bytes after which a multishot receive ends: one full buffer, the start of bulk data, or 164 requests of 100 bytes.
+/// Number of bytes after which a multishot receive ends: one full buffer, the start of bulk data, or 164 requests of
+/// 100 bytes.
 pub(crate) const MULTISHOT_BYTES: u32 = BUFFER_BYTES as u32;
 
 /// Received buffers that wait in a socket before its multishot receive is cancelled: back-pressure for a peer that
@@ -73,17 +75,19 @@ pub(crate) const BULK_ENDS_AFTER: u8 = 16;
 /// and 3.5 us; a continuous flow 5.1 and 7.5 us for each 16 KiB (epoll), 5.7 and 7.4 us (io_uring).
 pub(crate) const SPLICE_FROM: usize = 16 * 1024;
 
-/// Bytes moved into a pipe at a time, and the requested capacity of the pipe: 20 calls per MiB, 41 with 64 KiB.
+/// Number of bytes moved into a pipe at a time, and the requested capacity of the pipe: 20 calls per MiB, 41 with 64
+/// KiB.
 pub(crate) const SPLICE_BYTES: usize = 256 * 1024;
 
-/// Bytes moved into a pipe at a time while more than [`PIPES_WIDE`] are in use.
+/// Number of bytes moved into a pipe at a time while more than [`PIPES_WIDE`] are in use.
 pub(crate) const SPLICE_BYTES_NARROW: usize = 64 * 1024;
 
-/// Pipes one core may have in use at a time: 512 descriptors. Further flows are copied. A pipe is in use only while it
-/// holds bytes, so this bounds the number of stalled peers with one.
+/// Maximum number of pipes that one core may have in use at a time: 512 descriptors. Further flows are copied. A pipe
+/// is in use only while it holds bytes, so this bounds the number of stalled peers with one.
 pub(crate) const PIPES_MAX: usize = 256;
 
-/// Pipes in use that may hold [`SPLICE_BYTES`]: more than a core's active flows. All pipes of a core hold up to 40 MiB.
+/// Number of pipes in use that may hold [`SPLICE_BYTES`]: more than a core's active flows. All pipes of a core hold up
+/// to 40 MiB.
 pub(crate) const PIPES_WIDE: usize = 128;
 
 /// Free pipes a core keeps for reuse, as many as active flows. Making a pipe costs as much as a splice saves.
@@ -92,10 +96,11 @@ pub(crate) const PIPES_FREE_MAX: usize = 64;
 /// Spliced bytes that count as one operation of a task: 128 KiB cost as much as 16 KiB through a buffer.
 pub(crate) const BYTES_PER_OPERATION: usize = 128 * 1024;
 
-/// Bytes of one part per io_uring send, whose lengths have 32 bits; Linux takes at most 2 GiB per call (send(2)).
+/// Maximum number of bytes of one part in an io_uring send, whose lengths have 32 bits; Linux takes at most 2 GiB per
+/// call (send(2)).
 pub(crate) const SEND_BYTES_MAX: usize = 1 << 30;
 
-/// Parts of one vectored send. Linux takes 1,024 (UIO_MAXIOV); responses rarely have more than three.
+/// Maximum number of parts in one vectored send. Linux takes 1,024 (UIO_MAXIOV); responses rarely have more than three.
 pub(crate) const PARTS_PER_SEND: usize = 8;
 
 /// Sends of up to this size are deferred to the end of a turn (epoll). Larger ones leave at once, still in the cache.
@@ -108,13 +113,14 @@ pub(crate) const DIRECT_SEND_BYTES_MIN: usize = 32 * 1024;
 /// Deferred sends that are made together: the first waits for all the others' tasks, about a quarter of a millisecond.
 pub(crate) const DEFERRED_SENDS_MAX: usize = 64;
 
-/// Bytes one sendfile call may move, so that one fast reader cannot hold a core for long: 0.2 ms.
+/// Maximum number of bytes that one sendfile call may move, so that one fast reader cannot hold a core for long: 0.2
+/// ms.
 pub(crate) const SENDFILE_BYTES: usize = 1024 * 1024;
 
-/// Bytes of a file that count as one operation of a task: after one full sendfile call other tasks run.
+/// Number of bytes of a file that count as one operation of a task: after one full sendfile call other tasks run.
 pub(crate) const FILE_BYTES_PER_OPERATION: u64 = 16 * 1024;
 
-/// Bytes that one receive may discard, for the same reason as [`SENDFILE_BYTES`].
+/// Maximum number of bytes that one receive may discard, for the same reason as [`SENDFILE_BYTES`].
 pub(crate) const DROP_BYTES: u64 = 1024 * 1024;
 
 /// With pacing congestion control (BBR), a file of up to this size is sent in one packet with its head (MSG_MORE): the
@@ -169,30 +175,33 @@ pub(crate) const IMBALANCE_DURATION: Duration = Duration::from_millis(5);
 /// their client's CPU the rate was 0.77 of that by hash.
 pub(crate) const IMBALANCE_MEMORY: Duration = Duration::from_secs(1);
 
-/// Connections that a listener may accept before the limit on connections is checked. An armed accept takes all queued
-/// connections, and ordinary bursts are smaller than this; near the limit, connections are accepted one by one.
+/// Maximum number of connections that a listener may accept before the limit on connections is checked. An armed accept
+/// takes all queued connections, and ordinary bursts are smaller than this; near the limit, connections are accepted
+/// one by one.
 pub(crate) const MULTISHOT_ACCEPTS: usize = 1024;
 
 /// Yielded tasks that run between two looks at the kernel. Each does up to 0.3 ms of work before it yields again
 /// (compressing 32 KiB, sending 1 MiB of a file), and all other tasks wait for them.
 pub(crate) const YIELDED_PER_TURN: usize = 4;
 
-/// Tasks run between two looks at the kernel, so that a task that is always ready cannot starve the sockets.
+/// Maximum number of tasks run between two polls of the kernel, so that a task that is always ready cannot starve the
+/// sockets.
 pub(crate) const TASKS_PER_TURN: usize = 1024;
 
 /// How often a core that busy-polls polls the task that waits for the expected bytes, between two looks at the driver,
 /// unless bytes arrive. Events of other sockets wait for all of these polls: 5 us.
 pub(crate) const DIRECT_POLLS_PER_LOOK: usize = 4;
 
-/// Calls of recv(2) in each such poll. One without data takes 0.2 us, polling the task and reading the clock half of
-/// that. Timers are late by at most this many calls: 1.5 us.
+/// Number of recv(2) calls in each direct poll. One without data takes 0.2 us, polling the task and reading the clock
+/// half of that. Timers are late by at most this many calls: 1.5 us.
 pub(crate) const RECEIVES_PER_DIRECT_POLL: usize = 8;
 
 /// Consecutive receives from one socket that make it the expected one; of two alternating sockets one would be delayed.
 pub(crate) const CONSECUTIVE_RECEIVES_MIN: u32 = 8;
 
-/// Looks at the driver, 5 us each, for which it does not report the expected socket, unless bytes arrive. Events that
-/// only the driver reports, such as the end of the connection in both directions, may be a millisecond late.
+/// Maximum number of polls of the driver, 5 us each, that do not report the expected socket, unless bytes arrive.
+/// Events that only the driver reports, such as the end of the connection in both directions, may be a millisecond
+/// late.
 pub(crate) const LOOKS_WITHOUT_REPORTS_MAX: u32 = 200;
 
 /// The longest wait requested from a driver; a longer wait is repeated. The kernel's own limits are larger, but a
@@ -206,20 +215,23 @@ pub const STALL_MIN: Duration = Duration::from_millis(20);
 /// nothing, and often enough to recognize the loss of a scheduler's slice of some milliseconds.
 pub(crate) const WORK_SPAN: Duration = Duration::from_millis(4);
 
-/// Stalls that a core remembers. They are queried for waits of seconds, in which more stalls change no decision.
+/// Maximum number of stalls that a core remembers. They are queried for waits of seconds, in which more stalls change
+/// no decision.
 pub(crate) const STALLS_KEPT: usize = 8;
 
 /// How long a stopping core lets its tasks finish by default.
 pub const DRAIN_DEFAULT: Duration = Duration::from_secs(10);
 
-/// Receives and sends a task may finish in a row without waiting: 64 buffers. A peer that is always faster than this
-/// server could otherwise hold the core indefinitely.
+/// Maximum number of receives and sends that a task may finish in a row without waiting: 64 buffers. A peer that is
+/// always faster than this server could otherwise hold the core indefinitely.
 pub(crate) const OPERATIONS_PER_POLL: u32 = 64;
 
-/// Kinds of work in a core's profile: its own, and some ten kinds of tasks. Their counters take 800 bytes per core.
+/// Maximum number of kinds of work in a core's profile: its own, and some ten kinds of tasks. Their counters take 800
+/// bytes per core.
 pub(crate) const WORKS_MAX: usize = 20;
 
-/// Counters of one network driver: known drivers have at most about a hundred for each of some hundred queues.
+/// Maximum number of counters of one network driver: known drivers have at most about a hundred for each of some
+/// hundred queues.
 pub(crate) const DRIVER_COUNTERS_MAX: usize = 64 * 1024;
 
 /// Room for counters added between two calls of the kernel: twice the queues of known drivers. 2.5 MB, temporarily.
@@ -232,24 +244,26 @@ pub(crate) const MAIL_MAX: usize = 1024;
 /// Wake-ups by other threads that a core may have pending. With more it wakes all its tasks, which is always correct.
 pub(crate) const WAKES_MAX: usize = 1024;
 
-/// Cores of one process that can be woken by other threads: the 12 bits of a waker. Linux supports at most 8,192 CPUs,
-/// and a program with more cores than this would have no memory left for connections.
+/// Maximum number of cores of one process that can be woken by other threads: the 12 bits of a waker. Linux supports at
+/// most 8,192 CPUs, and a program with more cores than this would have no memory left for connections.
 pub(crate) const CORES_MAX: usize = 1 << 12;
 
-/// Messages of one datagram call. Linux takes 1,024 (sendmmsg(2)); with 32 the cost of the call per message is a
-/// thirtieth, and the largest batch has 2 MiB, which are copied in a quarter of a millisecond.
+/// Maximum number of messages in one datagram call. Linux takes 1,024 (sendmmsg(2)); with 32 the cost of the call per
+/// message is a thirtieth, and the largest batch has 2 MiB, which are copied in a quarter of a millisecond.
 pub(crate) const DATAGRAMS_PER_CALL: usize = 32;
 
-/// Bytes of a datagram's payload: 65,535 less the headers of IPv4 and UDP.
+/// Maximum size of a datagram's payload in bytes: 65,535 less the headers of IPv4 and UDP.
 pub(crate) const DATAGRAM_BYTES_MAX: usize = 65_507;
 
-/// Bytes of a received message, which is one datagram or several of a flow (UDP_GRO): lengths have 16 bits.
+/// Maximum size in bytes of a received message, which is one datagram or several of a flow (UDP_GRO): lengths have 16
+/// bits.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 65_535;
 
-/// Datagrams that the kernel makes of one message: `UDP_MAX_SEGMENTS` before it became 128, which saves little more.
+/// Maximum number of datagrams that the kernel makes of one message: `UDP_MAX_SEGMENTS` before it became 128, which
+/// saves little more.
 pub(crate) const SEGMENTS_MAX: usize = 64;
 
-/// Datagrams that wait in a socket of a simulated network; further ones are lost, as in a kernel.
+/// Maximum number of datagrams that wait in a socket of a simulated network; further ones are lost, as in a kernel.
 pub(crate) const SIMULATED_DATAGRAMS_MAX: usize = 256;
 
 /// How long a joined thread may take to disappear: the kernel does a few more steps, perhaps without a free CPU.
@@ -258,15 +272,16 @@ pub(crate) const THREAD_END: Duration = Duration::from_secs(2);
 /// Bytes of the kernel verifier's log for a refused program. Our programs are short, and the reason is at the end.
 pub(crate) const VERIFIER_LOG_BYTES: usize = 64 << 10;
 
-/// Attempts of a call that a pending signal interrupts: the number of attempts of libbpf to load a program.
+/// Maximum number of attempts at a call that a pending signal interrupts: libbpf's number of attempts to load a
+/// program.
 pub(crate) const INTERRUPTED_TRIES: u32 = 5;
 
-/// Bytes of a frame sent by XDP: a page of 4 KiB less the kernel's headroom and tailroom.
+/// Maximum size of a frame sent by XDP in bytes: a page of 4 KiB less the kernel's headroom and tailroom.
 pub const FRAME_BYTES_MAX: usize = 3300;
 
-/// Frames that the kernel makes before it checks for other work: its default.
+/// Number of frames that the kernel makes before it checks for other work: its default.
 pub(crate) const FRAMES_PER_BATCH: u32 = 64;
 
-/// Frames of one call, about five milliseconds of them: the fixed cost is a thousandth, and the thread can still stop
-/// in time.
+/// Number of frames in one call, which takes about five milliseconds: the fixed cost is a thousandth, and the thread
+/// can still stop in time.
 pub const FRAMES_PER_CALL: u32 = 16_384;

@@ -12,47 +12,50 @@ pub const EMPTY_LINES_MAX: usize = 2;
 /// reads differently enables smuggling.
 pub const LENGTH_MAX: u64 = i64::MAX as u64;
 
-/// Digits of a decimal length, enough for `LENGTH_MAX`.
+/// Maximum number of digits in a decimal length, enough for `LENGTH_MAX`.
 pub const LENGTH_DIGITS_MAX: usize = 19;
 
 /// Hexadecimal digits of a chunk size, enough for 64 bits. Leading zeros count, so the line is bounded.
 pub const CHUNK_DIGITS_MAX: usize = 16;
 
-/// Bytes of all Connection fields of a head. A proxy compares every field with every option in them: 14 KiB of options
-/// take 3 ms. Real fields have two or three options.
+/// Maximum size in bytes of all Connection fields of a head. A proxy compares every field with every option in them: 14
+/// KiB of options take 3 ms. Real fields have two or three options.
 pub const CONNECTION_BYTES_MAX: usize = 512;
 
-/// Bytes of a PROXY protocol line with its CRLF: the worst case according to section 2.1 of its specification.
+/// Maximum size in bytes of a PROXY protocol line with its CRLF: the worst case according to section 2.1 of its
+/// specification.
 pub const PROXY_V1_BYTES_MAX: usize = 107;
 
-/// Bytes of a binary PROXY protocol header. Addresses take at most 232, TLVs a few hundred. Same limit as in nginx.
+/// Maximum size of a binary PROXY protocol header in bytes. Addresses take at most 232, TLVs a few hundred. Same limit
+/// as in nginx.
 pub const PROXY_V2_BYTES_MAX: usize = 4096;
 
-/// Members of Forwarded or X-Forwarded-For that are searched for the client's address. Each may be looked up in a list
-/// of trusted networks, and a head has room for thousands; no chain of proxies has 32.
+/// Maximum number of members in Forwarded or X-Forwarded-For that are searched for the client's address. Each may be
+/// looked up in a list of trusted networks, and a head has room for thousands; no chain of proxies has 32.
 pub const FORWARDED_MEMBERS_MAX: usize = 32;
 
-/// Members of tracestate that are forwarded. With more the field is invalid (W3C Trace Context 3.3.1.1).
+/// Maximum number of members in tracestate that are forwarded. With more the field is invalid (W3C Trace Context
+/// 3.3.1.1).
 pub const TRACE_STATE_MEMBERS_MAX: usize = 32;
 
-/// Bytes of decoded Basic credentials: user, colon and password. Password files and the hashes in use stop at 255 each
-/// or earlier (bcrypt at 72).
+/// Maximum size of decoded Basic credentials in bytes: user, colon and password. Password files and the hashes in use
+/// stop at 255 each or earlier (bcrypt at 72).
 pub const BASIC_CREDENTIALS_BYTES_MAX: usize = 512;
 
 /// Initial size of the dynamic table in each direction of an HTTP/2 connection (RFC 9113 6.5.2).
 pub const HPACK_TABLE_BYTES_INITIAL: u32 = 4096;
 
-/// Bytes of the encoder's dynamic table that we use, however many the peer allows. The fields that all messages share
-/// take a few hundred; more would waste memory on each connection.
+/// Maximum size in bytes of the encoder's dynamic table, however many the peer allows. The fields that all messages
+/// share take a few hundred; more would waste memory on each connection.
 pub const HPACK_OWN_TABLE_BYTES_MAX: u32 = 4096;
 
-/// Bytes of an HPACK integer after its prefix, enough for 28 bits; no index, length or size that we accept needs more.
-/// Zeros count, so an integer is bounded. Same limit as in fluke-hpack.
+/// Maximum number of bytes of an HPACK integer after its prefix, enough for 28 bits; no index, length or size that we
+/// accept needs more. Zeros count, so an integer is bounded. Same limit as in fluke-hpack.
 pub const HPACK_INTEGER_BYTES_MAX: usize = 4;
 
-/// Bytes of names that one header block may copy from the dynamic table into new entries. Two bytes of a block can
-/// cause a copy of up to 4 KiB: without a limit 16 KiB of them would take 2 ms. A block of that size in which every
-/// field has a name of 20 bytes copies 64 KiB.
+/// Maximum number of bytes of names that one header block may copy from the dynamic table into new entries. Two bytes
+/// of a block can cause a copy of up to 4 KiB: without a limit 16 KiB of them would take 2 ms. A block of that size in
+/// which every field has a name of 20 bytes copies 64 KiB.
 pub const HPACK_COPIED_BYTES_MAX: usize = 256 * 1024;
 
 /// Capacity that an HPACK decoder keeps for the strings of the next block. Nearly all blocks need less; a larger one

@@ -41,7 +41,7 @@ impl Direction {
 
 /// Parses `dev`.
 pub fn interfaces(dev: &str) -> BTreeMap<String, Interface> {
-    /// Columns of each direction.
+    /// Number of columns of each direction.
     const COLUMNS: usize = 8;
     let line = |line: &str| {
         let (name, counters) = line.split_once(':')?;

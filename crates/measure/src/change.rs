@@ -21,7 +21,7 @@ pub const SEGMENT_MIN: usize = 2;
 /// figures, which matter most, needs many more figures to be significant.
 const PART_MIN: usize = 5;
 
-/// Permutations per test: the confidence has a resolution of 0.001.
+/// Number of permutations per test: the confidence has a resolution of 0.001.
 const PERMUTATIONS: u32 = 999;
 
 /// Fixed, so that the same history always has the same changes.

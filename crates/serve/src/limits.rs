@@ -13,13 +13,14 @@ pub(crate) use names::*;
 /// limits the memory for a client that pipelines without reading.
 pub(crate) const OUTPUT_BUFFERS_MAX: usize = 4;
 
-/// Connections that a core lists per turn: a few tenths of a millisecond, with two system calls each if sorted.
+/// Maximum number of connections that a core lists before other tasks run: a few tenths of a millisecond, with two
+/// system calls each if sorted.
 pub(crate) const CONNECTIONS_PER_TURN: usize = 128;
 
 /// Default number of connections in a listing: a few screens.
 pub(crate) const CONNECTIONS_LISTED: usize = 100;
 
-/// Largest number of connections in a listing: half a megabyte, and two milliseconds of a core.
+/// Maximum number of connections in a listing: half a megabyte, and two milliseconds of a core.
 pub(crate) const CONNECTIONS_LISTED_MAX: usize = 1000;
 
 /// Smallest rest of a body that is spliced: this many bytes take two system calls with a pipe and eight with buffers.
@@ -29,8 +30,9 @@ pub(crate) const SPLICED_MIN: u64 = 64 * 1024;
 /// 9112 9.6). One round trip is needed; nginx's `lingering_timeout` is 5 s.
 pub(crate) const LINGER: Duration = Duration::from_secs(2);
 
-/// Bytes discarded while lingering; a client that sends more within [`LINGER`] is reset. Browsers show the response to
-/// a refused body only after sending all of it (Firefox, HTTP/1), so usually the time is the effective limit.
+/// Maximum number of bytes discarded while lingering; a client that sends more within [`LINGER`] is reset. Browsers
+/// show the response to a refused body only after sending all of it (Firefox, HTTP/1), so usually the time is the
+/// effective limit.
 pub(crate) const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
 /// Largest rest of a request body that is read and discarded after the response, to keep the client's connection: 0.2 s
@@ -60,7 +62,7 @@ pub(crate) const IDLE_DESCRIPTORS_SHARE: u64 = 5;
 /// One in this many descriptors is reserved for pipes, which save copies of long bodies but are dispensable.
 pub(crate) const PIPES_SHARE: u64 = 20;
 
-/// Pipes per core for long bodies and tunnels. Few machines have more of them stalled at a time.
+/// Maximum number of pipes per core for long bodies and tunnels. Few machines have more of them stalled at a time.
 pub(crate) const PIPES_PER_CORE_MAX: u64 = 256;
 
 /// Interval at which a listener without free descriptors checks again, because other cores may have released some.
@@ -78,7 +80,7 @@ pub(crate) const SHORTAGE_IDLE_MIN: Duration = Duration::from_millis(200);
 /// Pause after a failed accept, so that the accept loop does not spin.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Connections accepted in a row before other tasks run.
+/// Maximum number of connections accepted in a row before other tasks run.
 pub(crate) const ACCEPTS_PER_TURN: usize = 64;
 
 /// Onrush instances in Via above which a request is considered to be in a loop; real chains have up to three.
@@ -92,13 +94,14 @@ pub(crate) const INTERIM_RESPONSES_MAX: usize = 16;
 /// most requests take only a moment. At most 4 KiB each.
 pub(crate) const MULTIPLEXED_SPARE_MAX: usize = 128;
 
-/// Objects for parked requests that a core keeps for reuse, 300 bytes each.
+/// Maximum number of objects for parked requests that a core keeps for reuse, 300 bytes each.
 pub(crate) const PARKED_SPARE_MAX: usize = 512;
 
 /// Receive window of a stream to a server. A stalled stream holds this much data and 5 KB of state: less than 64 KiB.
 pub(crate) const MULTIPLEXED_WINDOW: u32 = 56 * 1024;
 
-/// Bytes of unsent frames on a multiplexed connection at which no more body data is written: the size of one send.
+/// Number of bytes of unsent frames on a multiplexed connection at which no more body data is written: the size of one
+/// send.
 pub(crate) const MULTIPLEXED_UNSENT_MAX: usize = 64 * 1024;
 
 /// Largest lag of `Date`; the field has a resolution of one second.
@@ -117,8 +120,9 @@ pub(crate) const POOL_SWEEP: Duration = Duration::from_secs(1);
 /// one buffer. Above, sendfile(2) is cheaper.
 pub(crate) const FILE_IN_MEMORY_MAX: usize = 16 * 1024;
 
-/// Files that a core caches per route: more than the frequently used part of most sites, and at most 64 MiB of content
-/// with the previous limit. Heads and names take 1 KiB each; up to three compressed forms of each may be added.
+/// Maximum number of files that a core caches per route: more than the frequently used part of most sites, and at most
+/// 64 MiB of content with the previous limit. Heads and names take 1 KiB each; up to three compressed forms of each may
+/// be added.
 pub(crate) const FILES_MAX: usize = 4096;
 
 /// Cached files above [`FILE_IN_MEMORY_MAX`], each with an open descriptor; fewer if the descriptor limit is low.
@@ -140,11 +144,12 @@ pub(crate) const FILE_IDLE: Duration = Duration::from_secs(30);
 /// every 10 ms, and FAT's every 2 s.
 pub(crate) const FILE_SETTLED_SECONDS: u64 = 3;
 
-/// Attempts to read a small file that changes while it is read. After that, the last content is served but not cached.
+/// Maximum number of attempts to read a small file that changes while it is read. After that, the last content is
+/// served but not cached.
 pub(crate) const FILE_READS_MAX: usize = 3;
 
-/// Ranges in one request. Apache's limit is 200; document viewers send some dozens. Overlapping ranges are merged, so
-/// this limits the heads of parts, not repeated bytes.
+/// Maximum number of ranges in one request. Apache's limit is 200; document viewers send some dozens. Overlapping
+/// ranges are merged, so this limits the heads of parts, not repeated bytes.
 pub(crate) const RANGES_MAX: usize = 100;
 
 /// Ranges with a gap of at most this many bytes are merged, because the head of a part is longer.
@@ -156,13 +161,14 @@ pub(crate) const SYNTHETIC_BYTES_MAX: u64 = 1 << 60;
 /// Longest delay of a synthetic response: an hour exceeds all timeouts that might be tested.
 pub(crate) const SYNTHETIC_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// Bytes of a synthetic body written before other tasks run, as with sendfile.
+/// Maximum number of bytes of a synthetic body written before other tasks run, as with sendfile.
 pub(crate) const SYNTHETIC_BYTES_PER_TURN: usize = 512 * 1024;
 
-/// Descriptors that each core opens at start: its driver's, its wake-up twice, and one spare.
+/// Number of descriptors that each core opens at start: its driver's, its wake-up twice, and one spare.
 pub(crate) const DESCRIPTORS_PER_CORE: u64 = 4;
 
-/// Descriptors of an admin interface: its driver's, its wake-up twice, its listener twice, and one connection.
+/// Number of descriptors of an admin interface: its driver's, its wake-up twice, its listener twice, and one
+/// connection.
 pub(crate) const DESCRIPTORS_OF_ADMIN: u64 = 6;
 
 /// One in this many of the remaining descriptors is for further admin connections.
@@ -171,73 +177,77 @@ pub(crate) const ADMIN_SHARE: u64 = 16;
 /// Concurrent connections to an admin interface: a scraper, a probe, a few users.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 16;
 
-/// Descriptors of the process: standard streams, signals, a library being loaded, two access logs during a reload.
+/// Number of descriptors of the process: standard streams, signals, a library being loaded, two access logs during a
+/// reload.
 pub(crate) const DESCRIPTORS_OF_PROGRAM: u64 = 14;
 
-/// Descriptors for name resolution: its thread's, and the sockets for querying one name server.
+/// Number of descriptors for name resolution: its thread's, and the sockets for querying one name server.
 pub(crate) const DESCRIPTORS_OF_RESOLVER: u64 = 4 + 2 * RESOLVING_MAX as u64;
 
-/// Attempts to bind an address in use: for two seconds (nginx: two and a half). After a server with io_uring was
-/// killed, a kernel worker closes its listeners: 12 ms later on a quiet machine (Linux 6.18), over 150 ms on a busy
-/// one.
+/// Maximum number of attempts to bind an address in use: for two seconds (nginx: two and a half). After a server with
+/// io_uring was killed, a kernel worker closes its listeners: 12 ms later on a quiet machine (Linux 6.18), over 150 ms
+/// on a busy one.
 pub(crate) const CLAIM_ATTEMPTS: u32 = 41;
 
 /// Pause between two of these attempts.
 pub(crate) const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
-/// Steps of effective weight per unit of configured weight; slow start needs some dozens. With the largest weight
-/// (1,000) and group (4,096) the sum of all weights is below 2^31.
+/// Number of steps of effective weight per unit of configured weight; slow start needs some dozens. With the largest
+/// weight (1,000) and group (4,096) the sum of all weights is below 2^31.
 pub(crate) const WEIGHT_SCALE: u32 = 256;
 
 /// Random draws of servers, or of pairs, before all are examined. If half are full, all draws fail once in 16 times.
 pub(crate) const DRAWS_MAX: usize = 4;
 
-/// Points of a hash ring: 1 MiB, and half of that again for the index, per core and group.
+/// Maximum number of points on a hash ring: 1 MiB, and half of that again for the index, per core and group.
 pub(crate) const RING_POINTS_MAX: usize = 1 << 17;
 
 /// Target number of points per server in a group of up to 256; at least half as many are used. The deviation of key
 /// shares from the weights is one over the square root of that, about 5 %. Larger groups have fewer points per server.
 pub(crate) const RING_POINTS_PER_MEMBER: usize = 512;
 
-/// Points of a hash ring that are tried to find a server. If half of the servers are full, all fail once in 2^64 times.
+/// Maximum number of points on a hash ring that are tried to find a server. If half of the servers are full, all fail
+/// once in 2^64 times.
 pub(crate) const HASH_WALK_MAX: usize = 64;
 
-/// Requests in flight that a client may have in a group of limited capacity, per request that the group can still
-/// accept (a dynamic threshold: Choudhury and Hahne, 1998). A single client gets 8/9 of the capacity (all of 8 or
-/// fewer), two get 8/17 each, and the rest stays free for others. With 1, a proxy missing in `trust` would get only
-/// half.
+/// Maximum number of requests in flight that a client may have in a group of limited capacity, per request that the
+/// group can still accept (a dynamic threshold: Choudhury and Hahne, 1998). A single client gets 8/9 of the capacity
+/// (all of 8 or fewer), two get 8/17 each, and the rest stays free for others. With 1, a proxy missing in `trust` would
+/// get only half.
 pub(crate) const CLIENT_REQUESTS_PER_FREE: u32 = 8;
 
 /// Interval at which a queue checks again if all its clients have used up their shares: it is not called when streams
 /// or requests of other cores end. Requests of its own core call it at once.
 pub(crate) const SHARE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Clients counted for such groups, 256 KiB; more are not limited. Few groups can have as many requests in flight.
+/// Maximum number of clients counted for groups of limited capacity, 256 KiB; more clients are not limited. Few groups
+/// can have as many requests in flight.
 pub(crate) const GROUP_CLIENTS_MAX: usize = 1 << 15;
 
-/// Requests in flight up to which a server is never considered overloaded by `hash`: a browser opens six connections to
-/// a site, which should reach the same server if the address is the key.
+/// Number of requests in flight up to which a server is never considered overloaded by `hash`: a browser opens six
+/// connections to a site, which should reach the same server if the address is the key.
 pub(crate) const HASH_LOAD_FREE: u32 = 6;
 
 /// Largest load of a server with `hash`, in percent of its fair share. A lower value moves keys with every small change
 /// of load; with a higher one, the server of a hot key has more load than necessary.
 pub(crate) const HASH_LOAD_PERCENT_MAX: u32 = 125;
 
-/// Steps of slow start to full weight, 5 % each. Each rebuilds balancers: 1 ms for a hash ring of a hundred servers.
+/// Number of steps of slow start to full weight, 5 % each. Each rebuilds balancers: 1 ms for a hash ring of a hundred
+/// servers.
 pub(crate) const SLOW_START_STEPS: u32 = 20;
 
 /// First step of slow start: a tenth of the weight, Envoy's default. With less a server hardly warms up.
 pub(crate) const SLOW_START_STEP_FIRST: u32 = 2;
 
-/// Slices of a sliding window, so that a tenth expires at a time.
+/// Number of slices in a sliding window, so that a tenth expires at a time.
 pub(crate) const WINDOW_SLICES: usize = 10;
 
 /// Time for which requests count towards the retry budget: Finagle's default. A longer time would let an outage start
 /// with hours of credit; a shorter one would lose it in a pause.
 pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(10);
 
-/// Retries that each core grants in [`RETRY_WINDOW`] regardless of the traffic, one per second: enough for quiet
-/// groups, and too few to worsen an outage. Finagle grants ten per second.
+/// Number of retries that each core grants in [`RETRY_WINDOW`] regardless of the traffic, one per second: enough for
+/// quiet groups, and too few to worsen an outage. Finagle grants ten per second.
 pub(crate) const RETRIES_MIN: u32 = 10;
 
 /// Window for the share of failures and the latencies of a server: Envoy's interval. The reference states it, too.
@@ -263,15 +273,16 @@ pub(crate) const TRIAL_WAIT_MAX: Duration = Duration::from_secs(1);
 /// the requests in flight of a crashed server have failed.
 pub(crate) const AVOID_TIME: Duration = Duration::from_secs(1);
 
-/// Times a request is sent again to a server that reset its stream without processing it (RFC 9113 8.7). All connections of
-/// a group reach the server's limit of requests at about the same time, so the second attempt often meets the next GOAWAY;
-/// a server that refuses every stream costs five streams per request at most.
+/// Maximum number of times a request is sent again to a server that reset its stream without processing it (RFC 9113
+/// 8.7). All connections of a group reach the server's limit of requests at about the same time, so the second attempt
+/// often meets the next GOAWAY; a server that refuses every stream costs five streams per request at most.
 pub(crate) const UNPROCESSED_REPEATS_MAX: u32 = 4;
 
-/// Servers tried for one request. If half of a group has just crashed, one request in 65,536 finds none.
+/// Maximum number of servers tried for one request. If half of a group has just crashed, one request in 65,536 finds
+/// none.
 pub(crate) const SERVERS_TRIED_MAX: usize = 16;
 
-/// Doublings of the time a server is out: 65,536 times any time exceeds all limits.
+/// Maximum number of doublings of a server's ejection time: 65,536 times any time exceeds all limits.
 pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
 
 /// A timeout does not count against a server if this core was stalled for one part in this many of it. Such a core
@@ -289,28 +300,30 @@ pub(crate) const HEALTH_START_SPREAD: Duration = Duration::from_secs(1);
 /// requests/s and a burst of 20, those seen in the last two seconds.
 pub(crate) const RATE_KEYS_MAX: usize = 1 << 17;
 
-/// Keys with requests in progress, in the whole server, 512 KiB: the active connections of a large server.
+/// Maximum number of keys with requests in progress, in the whole server, 512 KiB: the active connections of a large
+/// server.
 pub(crate) const CONCURRENCY_KEYS_MAX: usize = 1 << 16;
 
 /// Retry-After for too many concurrent requests: the smallest possible value.
 pub(crate) const CONCURRENCY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Attempts to count a request whose key is changed by other cores at the same time. Each failed attempt means that
-/// another request was counted, so even on the largest machines this is never reached.
+/// Maximum number of attempts to count a request whose key is changed by other cores at the same time. Each failed
+/// attempt means that another request was counted, so even on the largest machines this is never reached.
 pub(crate) const ADMIT_ATTEMPTS_MAX: usize = 1024;
 
 /// Mirrored requests in progress per core: 2,500 requests/s for a group that responds within 0.1 s. Each has a task, a
 /// connection and its request; a slow mirror group must not affect clients.
 pub(crate) const MIRRORED_MAX: usize = 256;
 
-/// Bytes of the response to a mirrored request that are read to keep its connection; after a longer one it is closed.
+/// Maximum number of bytes of the response to a mirrored request that are read to keep its connection; after a longer
+/// one it is closed.
 pub(crate) const MIRROR_RESPONSE_BYTES_MAX: usize = 1024 * 1024;
 
 /// Largest file of users, which is held in memory: 160,000 users of about a hundred bytes.
 pub(crate) const USERS_FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// Passwords waiting to be verified, of all cores together. At 0.1 s each, the last one waits six seconds. Further
-/// requests are refused, so that a password-guessing client cannot delay all others indefinitely.
+/// Maximum number of passwords waiting to be verified, on all cores together. At 0.1 s each, the last one waits six
+/// seconds. Further requests are refused, so that a password-guessing client cannot delay all others indefinitely.
 pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
 
 /// Successful logins cached per core and route, 32 KiB: the users of a few seconds. Others are verified again.
@@ -322,47 +335,52 @@ pub(crate) const LOGIN_IDLE: Duration = Duration::from_secs(300);
 /// Lasting failures, such as unreadable files, that a core remembers in order to log each one once.
 pub(crate) const LOG_SUBJECTS_MAX: usize = 64;
 
-/// Addresses of one name shown in the log.
+/// Maximum number of addresses of one name shown in the log.
 pub(crate) const ADDRESSES_SHOWN_MAX: usize = 16;
 
 /// Time constant of latency averages: Finagle's default for peak EWMA.
 pub(crate) const LATENCY_TIME_CONSTANT: Duration = Duration::from_secs(10);
 
-/// Bytes of a health check's response that are examined, its head included. Typical status pages have a few hundred.
+/// Maximum number of bytes of a health check's response that are examined, its head included. Typical status pages have
+/// a few hundred.
 pub(crate) const CHECK_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of the fields that a route adds to a response, expanded: they fit one buffer with a generated head.
+/// Maximum number of bytes of the fields that a route adds to a response, expanded: they fit one buffer with a
+/// generated head.
 pub(crate) const RESPONSE_LINES_BYTES_MAX: usize = 4 * 1024;
 
-/// Bytes of a Cache-Control line: the field name, and the limit of the configuration.
+/// Maximum size of a Cache-Control line in bytes: the field name, and the limit of the configuration.
 pub(crate) const CACHE_LINE_BYTES_MAX: usize = 32 + CACHE_CONTROL_BYTES_MAX;
 
 /// Largest Location of a redirect: the longest target with a host before it. With the rest of the head it fits the
 /// space for generated heads (`reply/http1.rs`).
 pub(crate) const LOCATION_BYTES_MAX: usize = 10 * 1024;
 
-/// Buffers for parts of requests that a core keeps for reuse: enough for a few thousand concurrent requests, such as on
-/// a hundred HTTP/2 connections. Each has some hundred bytes, and at most [`RESPONSE_LINES_BYTES_MAX`].
+/// Maximum number of buffers for parts of requests that a core keeps for reuse: enough for a few thousand concurrent
+/// requests, such as on a hundred HTTP/2 connections. Each has some hundred bytes, and at most
+/// [`RESPONSE_LINES_BYTES_MAX`].
 pub(crate) const KEPT_SPARE_MAX: usize = 4096;
 
-/// Memory of all encoders in use on a core, counted at their maximum size: 128 for Brotli, 186 for zstd, 682 for gzip.
-/// A client that reads slowly occupies one; above the limit, responses are not compressed.
+/// Maximum memory of all encoders in use on a core, counted at their maximum size: 128 for Brotli, 186 for zstd, 682
+/// for gzip. A client that reads slowly occupies one; above the limit, responses are not compressed.
 pub(crate) const ENCODERS_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Encoders that a core keeps for reuse: as many as are used between two polls of the kernel; 8 MiB.
+/// Maximum number of encoders that a core keeps for reuse: as many as are used between two polls of the kernel; 8 MiB.
 pub(crate) const ENCODERS_IDLE_MAX: usize = 8;
 
-/// Bytes compressed before other tasks run: 0.3 ms at 100 MB/s.
+/// Number of bytes compressed before other tasks run: 0.3 ms at 100 MB/s.
 pub(crate) const ENCODED_BYTES_PER_TURN: usize = 32 * 1024;
 
-/// Items of a configuration that a core processes before other tasks run: less than [`SLICE_TIME`] (1 to 4 us each).
+/// Number of items of a configuration that a core processes before other tasks run: less than [`SLICE_TIME`] (1 to 4 us
+/// each).
 pub(crate) const SLICE_ITEMS: usize = 64;
 
 /// Time for which a core works on another configuration before other tasks run, give or take an item: as long as any
 /// task that yields. Reading the clock after each item costs 2 % of the work.
 pub(crate) const SLICE_TIME: Duration = Duration::from_micros(250);
 
-/// Listeners, routes and groups with metrics of their own, of each kind: a histogram takes 1.8 KiB per core.
+/// Maximum number of listeners, routes and groups with metrics of their own, of each kind: a histogram takes 1.8 KiB
+/// per core.
 pub(crate) const SERIES_MAX: usize = 1000;
 
 /// Time for writing the last access log lines at exit, so that an output without a reader cannot block the exit.

@@ -37,7 +37,7 @@ const BYTES_MAX: usize = 1650;
 /// Receive window of a stream to a server.
 const WINDOW: usize = 56 * 1024;
 
-/// Memory of a stalled stream whose response is longer than a window.
+/// Maximum memory of a stalled stream whose response is longer than a window.
 const STALLED_BYTES_MAX: usize = 64 * 1024;
 
 /// Waiting time until a server is at rest.
@@ -221,7 +221,7 @@ fn waiting_stream_memory_within_limit() {
     each_costs_at_most(Does::FillsWindow, STALLED_BYTES_MAX);
 }
 
-/// Clients with stalled streams, less than 16 MiB in total.
+/// Number of clients with stalled streams, less than 16 MiB in total.
 const RETURNED_CLIENTS: usize = 4;
 
 #[test]

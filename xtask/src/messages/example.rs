@@ -41,7 +41,7 @@ const VALUES: [(&str, &str); 32] = [
 /// Methods that convert a value and have no meaning of their own.
 const CONVERSIONS: &str = "as_ref as_str as_secs as_secs_f64 clone display escape_debug f64 get get_ref join quoted to_string to_string_lossy trim u64";
 
-/// Letters of an expression that is printed for lack of a value.
+/// Maximum number of letters of an expression that is printed for lack of a value.
 const EXPRESSION_LETTERS_MAX: usize = 40;
 
 /// Arguments after a format string.

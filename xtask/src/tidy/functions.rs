@@ -9,7 +9,7 @@ use syn::{Block, FnArg, Signature, Type};
 use super::problem::Problem;
 use crate::syntax::{Syntax, crate_of, is_for_tests};
 
-/// Lines of a function from `fn` to its closing brace.
+/// Maximum number of lines of a function from `fn` to its closing brace.
 const LINES_MAX: usize = 70;
 
 /// Longer functions, by file and name.

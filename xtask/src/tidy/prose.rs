@@ -18,10 +18,10 @@ use crate::tree::Tree;
 /// shares.
 const LIMITS: [(Kind, usize); 3] = [(Kind::Comment, 8), (Kind::Document, 5), (Kind::Message, 6)];
 
-/// Lines printed of a kind that is above its limit.
+/// Maximum number of lines printed for a kind that is above its limit.
 const WORST_LINES_MAX: usize = 20;
 
-/// Letters printed of a line: paragraphs and cells of tables may be long.
+/// Maximum number of letters printed of a line: paragraphs and cells of tables may be long.
 const LETTERS_MAX: usize = 150;
 
 const OWN_PATH: &str = "xtask/src/tidy/prose.rs";

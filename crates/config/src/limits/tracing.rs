@@ -29,5 +29,5 @@ pub const TRACING_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 /// Resource attributes, and header fields for the collector.
 pub const TRACING_TEXTS_MAX: usize = 64;
 
-/// Bytes of a resource attribute: every message carries them.
+/// Maximum size of a resource attribute in bytes: every message carries all attributes.
 pub const TRACING_TEXT_MAX: usize = 1024;

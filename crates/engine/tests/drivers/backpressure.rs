@@ -28,7 +28,8 @@ fn unread_bytes_in_kernel_are_bounded() {
 #[test]
 fn endless_sender_uses_few_buffers() {
     const STREAMS: usize = 20;
-    /// Buffers in flight of the sender and of the receiver, whose multishot receive may take one more than intended.
+    /// Number of buffers in flight of the sender and of the receiver, whose multishot receive may take one more than
+    /// intended.
     const BUFFERS_PER_STREAM: usize = 2 + 2;
     on_every_driver(|core, listener, address| async move {
         // With io_uring the kernel holds a fixed number.

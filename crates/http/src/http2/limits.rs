@@ -7,35 +7,40 @@ use std::time::Duration;
 /// in pieces. A quarter of a receive buffer of 16 KiB; browsers' heads have a few hundred bytes.
 pub const FRAME_WHOLE_BYTES_MAX: usize = 4096;
 
-/// Settings in one frame. RFC 9113 and its extensions define nine, and clients add one or two reserved ones.
+/// Maximum number of settings in one frame. RFC 9113 and its extensions define nine, and clients add one or two
+/// reserved ones.
 pub const SETTINGS_PER_FRAME_MAX: u32 = 64;
 
-/// Bytes of the value in PRIORITY_UPDATE; longer ones are ignored. `u=0, i` has six, extensions may add a few.
+/// Maximum size of the value in PRIORITY_UPDATE in bytes; longer ones are ignored. `u=0, i` has six, extensions may add
+/// a few.
 pub const PRIORITY_BYTES_MAX: u32 = 256;
 
-/// Priorities stored for streams not open yet. RFC 9218 7.1 asks to keep some; browsers send them in the head.
+/// Maximum number of priorities stored for streams not open yet. RFC 9218 7.1 asks to keep some; browsers send them in
+/// the head.
 pub const EARLY_PRIORITIES_MAX: usize = 4;
 
-/// Bytes of a request head whose header block a client stores to send it again. Most browsers' heads are smaller.
+/// Maximum size in bytes of a request head whose header block a client stores to send it again. Most browsers' heads
+/// are smaller.
 pub const REPEATED_HEAD_BYTES_MAX: usize = 2048;
 
-/// Streams that a client opens before the server's SETTINGS arrive. RFC 9113 6.5.2 advises servers to allow at least
-/// 100; streams above the server's limit would be refused.
+/// Maximum number of streams that a client opens before the server's SETTINGS arrive. RFC 9113 6.5.2 advises servers to
+/// allow at least 100; streams above the server's limit would be refused.
 pub const STREAMS_BEFORE_SETTINGS: u32 = 100;
 
-/// Bytes of a field block before decoding (CVE-2024-27316: endless CONTINUATION). Decoded fields are limited by
-/// `list_bytes_max` and refused with a response; this limits the memory needed to get there. Twice the 32 KiB of fields
-/// that nginx accepts, which a sensible Huffman encoder never exceeds.
+/// Maximum size in bytes of a field block before decoding (CVE-2024-27316: endless CONTINUATION). Decoded fields are
+/// limited by `list_bytes_max` and refused with a response; this limits the memory needed to get there. Twice the 32
+/// KiB of fields that nginx accepts, which a sensible Huffman encoder never exceeds.
 pub const BLOCK_BYTES_MAX: usize = 64 * 1024;
 
 /// Stored fields of a section; one more marks it as too large. A head has at most `HEADER_SLOTS` (100), but cookies,
 /// which browsers send one by one, are joined only at the end.
 pub const FIELDS_KEPT_MAX: usize = 256;
 
-/// Bytes of a block that is stored to recognize its repetition: enough for heads whose fields are mostly in the table.
+/// Maximum size in bytes of a header block that is stored to recognize its repetition: enough for heads whose fields
+/// are mostly in the table.
 pub const HPACK_REPEATED_BLOCK_MAX: usize = 512;
 
-/// Bytes of the fields stored with it.
+/// Maximum size in bytes of the decoded fields stored with such a header block.
 pub const HPACK_REPEATED_FIELDS_MAX: usize = 2048;
 
 /// [Excess](super::fields::FieldSection) of a single block: fields beyond the stored ones, at 4 ns each, and KiB of
@@ -47,8 +52,8 @@ pub const EXCESS_PER_BLOCK_MAX: u32 = 1000;
 /// peers (tests of proxies) use smaller frames, of at least 1 KiB.
 pub const CONTINUATIONS_MAX: u16 = 64;
 
-/// Bytes of replies (acknowledgements, PING, resets, windows) that the peer has not read (CVE-2019-9512, 9515). PINGs
-/// that fill a receive buffer cause 16 KiB of replies; twice that leaves room for a burst.
+/// Maximum size in bytes of replies (acknowledgements, PING, resets, windows) that the peer has not read
+/// (CVE-2019-9512, 9515). PINGs that fill a receive buffer cause 16 KiB of replies; twice that leaves room for a burst.
 pub const CONTROL_UNSENT_BYTES_MAX: u32 = 32 * 1024;
 
 /// Burst of streams that the peer may reset before they are served (CVE-2023-44487). A browser that is closed or leaves
@@ -75,9 +80,9 @@ pub const CHATTER_PER_DATA: u32 = 4;
 /// Minimum bytes of received DATA that return tokens.
 pub const DATA_GOOD_BYTES: usize = 256;
 
-/// Bytes of sent DATA per chatter token returned. A peer that opens its window by one byte at a time makes us send
-/// frames of one byte (CVE-2019-9511). A small device may open it by what it has just read: 8 bytes of frames per byte
-/// of data, nginx's limit, correspond to one frame of 13 bytes per two bytes.
+/// Number of bytes of sent DATA per chatter token returned. A peer that opens its window by one byte at a time makes us
+/// send frames of one byte (CVE-2019-9511). A small device may open it by what it has just read: 8 bytes of frames per
+/// byte of data, nginx's limit, correspond to one frame of 13 bytes per two bytes.
 pub const DATA_BYTES_PER_CHATTER: usize = 2;
 
 /// Minimum increment of a productive window update. Go's client sends 4,096 or more, nginx and browsers much more.

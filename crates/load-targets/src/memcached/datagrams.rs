@@ -8,7 +8,7 @@ use super::output::Piece;
 use super::server::Server;
 use super::session::{Next, Session};
 
-/// Bytes of a response in each of its datagrams; the last may have fewer.
+/// Number of bytes of a response in each of its datagrams; the last may have fewer.
 const PART_BYTES: usize = RESPONSE_BYTES_MAX - FRAME_BYTES;
 
 /// Replaces a response that is too long, as in memcached.

@@ -37,7 +37,7 @@ pub(super) struct Meta<'l> {
 /// Maximum of words of a command including its flags, as in memcached.
 const WORDS_MAX: usize = 19;
 
-/// Bytes of an opaque including its letter (protocol.txt, "The flags used by the 'mg' command").
+/// Maximum size in bytes of an opaque, including its letter (protocol.txt, "The flags used by the 'mg' command").
 const OPAQUE_BYTES_MAX: usize = 32;
 
 impl<'l> Meta<'l> {

@@ -30,7 +30,7 @@ struct Entry {
     is_referenced: bool,
 }
 
-/// Bytes that an item takes besides its key and value: its entry, its index, and the allocator's overhead.
+/// Number of bytes that an item takes besides its key and value: its entry, its index, and the allocator's overhead.
 const COST: u64 = 160;
 
 fn cost(key: &[u8], item: &Item) -> u64 {

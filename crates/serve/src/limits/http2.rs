@@ -19,13 +19,14 @@ pub(crate) const HTTP2_FREE_MEMORY_AFTER: Duration = Duration::from_secs(1);
 /// Data up to this size is copied after the previous frames; larger data is sent from its receive buffer.
 pub(crate) const HTTP2_COPY_MAX: usize = 4096;
 
-/// Bytes of a file per frame: the largest that a client accepts by default (RFC 9113 6.5.2).
+/// Maximum number of bytes of a file per frame: the largest frame that a client accepts by default (RFC 9113 6.5.2).
 pub(crate) const HTTP2_FILE_PIECE: usize = 16 * 1024;
 
-/// Frames of a file that a stream prepares at once: the default window.
+/// Maximum number of frames of a file that a stream prepares at once: the default window.
 pub(crate) const HTTP2_FILE_PIECES: usize = 4;
 
-/// Streams per connection that read files at the same time: while the data of one is sent, another reads.
+/// Maximum number of streams per connection that read files at the same time: while the data of one is sent, another
+/// reads.
 pub(crate) const HTTP2_READERS_MAX: usize = 2;
 
 /// Finished streams that an HTTP/2 connection keeps for reuse: as many as browsers have open at a time.
@@ -34,12 +35,13 @@ pub(crate) const FLOWS_SPARE_MAX: usize = 32;
 /// Connection window for request bodies: four times the window of a stream.
 pub(crate) const HTTP2_CONNECTION_WINDOW: u32 = 256 * 1024;
 
-/// Bytes of its response that a stalled stream holds: one receive from an HTTP/1 server, or one stream window of an
-/// HTTP/2 server. A longer one (a large directory's listing) counts as several streams; shared memory does not count.
+/// Maximum number of response bytes that a stalled stream holds: one receive from an HTTP/1 server, or one stream
+/// window of an HTTP/2 server. A longer one (a large directory's listing) counts as several streams; shared memory does
+/// not count.
 pub(crate) const HTTP2_STREAM_HELD_MAX: usize = 64 * 1024;
 
-/// Bytes dropped unsent after which free memory is returned to the system: the data of 16 stalled streams, or 256
-/// streams without data. Otherwise the allocator would keep it, because other allocations in between are in use.
+/// Number of bytes dropped unsent after which free memory is returned to the system: the data of 16 stalled streams, or
+/// 256 streams without data. Otherwise the allocator would keep it, because other allocations in between are in use.
 pub(crate) const HTTP2_DROPPED_MAX: usize = 1024 * 1024;
 
 /// Memory of a stream that is unfinished when its connection ends: request and forwarding state take 1.5 KB, and 3.6 KB
@@ -60,9 +62,9 @@ pub(crate) const HTTP2_PROGRESS_MIN: u64 = 1024;
 /// Largest rendered head whose encoded block a connection keeps: twice that of fixed responses and files.
 pub(crate) const HTTP2_CACHED_HEAD_MAX: usize = 512;
 
-/// Bytes of request bodies that the streams of a core hold without counting against the windows of their connections: a
-/// thousand streams with full windows. A stream that waits for capacity of a server holds up to 64 KiB, so four would
-/// close the connection's window for an upload that its server reads.
+/// Maximum number of bytes of request bodies that the streams of a core hold without counting against the windows of
+/// their connections: a thousand streams with full windows. A stream that waits for capacity of a server holds up to 64
+/// KiB, so four would close the connection's window for an upload that its server reads.
 pub(crate) const HTTP2_UPLOADS_HELD_MAX: u64 = 64 * 1024 * 1024;
 
 /// Largest body that arrived with its head and is kept with it, so that the request is sent to a server as a whole and

@@ -7,7 +7,7 @@ use std::cell::{Cell, OnceCell};
 use std::ops::{AddAssign, SubAssign};
 use std::time::Duration;
 
-/// Bounds per doubling.
+/// Number of bounds per doubling.
 pub const BOUNDS_PER_OCTAVE: usize = 8;
 
 /// Exponent of the lowest bound: 2^-20 s = 0.95 us.

@@ -9,8 +9,8 @@ use crate::routing::variables::VARIABLE_BYTES_MAX;
 use crate::rules::edits::{Edits, NameComparison};
 use crate::rules::host::HostRule;
 
-/// Bytes by which a response's head may grow without edits of the route: added fields, and two bytes per line of a
-/// server that writes neither the space after the colon nor the CR.
+/// Maximum number of bytes by which a response's head may grow without edits of the route: added fields, and two bytes
+/// per line of a server that writes neither the space after the colon nor the CR.
 pub(crate) const GROWTH_MAX: usize = 640;
 
 /// Edits of a route's forwarded requests.

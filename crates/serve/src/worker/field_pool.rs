@@ -23,5 +23,5 @@ impl FieldPool {
     }
 }
 
-/// Bytes of names and values: enough for a browser with a cookie or two.
+/// Maximum size of names and values in bytes: enough for a browser with a cookie or two.
 const ROOM_BYTES_MAX: usize = 4096;

@@ -303,10 +303,10 @@ struct Numbered {
     number: u32,
 }
 
-/// Numbers per bucket. With one, two of a dozen fields usually collide and evict each other again and again.
+/// Number of entries per bucket. With one, two of a dozen fields usually collide and evict each other again and again.
 const WAYS: usize = 4;
 
-/// Buckets for the maximum number of entries in the table.
+/// Number of buckets for the maximum number of entries in the table.
 const PLACES: usize = HPACK_OWN_TABLE_BYTES_MAX as usize / 32 / WAYS;
 
 impl EntryIndex {

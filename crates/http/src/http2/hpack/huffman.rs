@@ -6,7 +6,7 @@
 
 use super::error::Error;
 
-/// Bits per lookup. With 11, one lookup decodes most pairs of letters and digits; the table takes 8 KiB.
+/// Number of bits per lookup. With 11, one lookup decodes most pairs of letters and digits; the table takes 8 KiB.
 const PEEK_BITS: u32 = 11;
 
 /// Length of the longest code, the end-of-string symbol's.

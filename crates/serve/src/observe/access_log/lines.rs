@@ -11,7 +11,7 @@ const WAITING_MAX: usize = 8 * 1024 * 1024;
 /// How long lines are collected before they are written with one call.
 const GATHERED: Duration = Duration::from_millis(50);
 
-/// Bytes of a core's lines at which they are written without further delay: they are still in the CPU cache.
+/// Number of bytes at which a core's lines are written without further delay: they are still in the CPU cache.
 const GATHERED_MAX: usize = 256 * 1024;
 
 /// The queues of all cores.

@@ -16,7 +16,7 @@ use super::otlp;
 use super::sink::Sink;
 use crate::observe::trace::limits::COLLECTOR_RESPONSE_BYTES_MAX;
 
-/// Characters of a collector's message that are logged.
+/// Maximum number of characters of a collector's message that are logged.
 const WORDS_SHOWN: usize = 200;
 
 /// Resolves a host name within a time limit. The error is the reason for the log.

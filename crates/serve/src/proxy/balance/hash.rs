@@ -63,7 +63,7 @@ enum Density {
     Weights(u32),
 }
 
-/// Parts of the circle processed between two yields.
+/// Number of parts of the circle processed between two yields.
 const PARTS_PER_STEP: usize = 1024;
 
 /// The bits of a point that hold its member's index.

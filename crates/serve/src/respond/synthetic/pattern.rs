@@ -1,6 +1,6 @@
 //! The content of synthetic bodies, generated at compile time and sent without a copy.
 
-/// Bytes per line of the default body.
+/// Number of bytes per line of the default body.
 const LINE: usize = 50;
 
 /// Whole lines. Length and count are chosen so that repetitions join without a break.

@@ -19,7 +19,7 @@ use crate::server::explain::{
 use crate::testing::harness::{Peer, TestCore, on_simulated_core};
 use making::Maker;
 
-/// Requests per configuration.
+/// Number of requests per configuration.
 const REQUESTS: u64 = 40;
 /// Default number of configurations; `ONRUSH_EXPLAIN_CONFIGURATIONS` in the environment overrides it.
 const CONFIGURATIONS: u64 = 250;

@@ -18,7 +18,7 @@ const CAPACITY: usize = 20;
 /// Share of one client: 18 requests in flight are more than eight times the two that are left.
 const SHARE: usize = 18;
 
-/// Requests of the client that takes what it can.
+/// Number of requests of the client that takes what it can.
 const REQUESTS: usize = 60;
 
 const WINDOW: u32 = 65_535;
