@@ -182,7 +182,7 @@ pub const QUEUE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Default length of each core's queue for a group: requests of about a second, some hundred bytes each.
 pub const QUEUE_MAX_DEFAULT: usize = 1024;
 
-/// Maximum length of each core's queue: more than there can be client connections.
+/// Maximum length of each core's queue: more than the possible number of client connections.
 pub const QUEUE_MAX_MAX: u32 = 1_000_000;
 
 /// Default idle time of a tunnel: WebSocket applications ping every 30 to 60 s; HAProxy's guides set an hour.
@@ -225,7 +225,7 @@ pub const HEALTH_COUNT_MAX: u32 = 1000;
 /// server at the same moment.
 pub const HEALTH_JITTER: u8 = 10;
 
-/// Maximum jitter in percent: with half the interval, checks are spread evenly.
+/// Maximum jitter of health checks, as a percentage of the interval: with half the interval, checks are spread evenly.
 pub const HEALTH_JITTER_MAX: u32 = 50;
 
 /// Default range of healthy statuses: a redirect, for example to a login page, shows that the application works.
@@ -234,22 +234,24 @@ pub const HEALTH_STATUS: (u16, u16) = (200, 399);
 /// Default number of consecutive failures that eject a server, as in Envoy: one in 100,000 at 10 % random failures.
 pub const EJECT_FAILURES: NonZeroU32 = NonZeroU32::new(5).expect("not 0");
 
-/// Default share of failures, in percent, that ejects a server.
+/// Default percentage of failures at which a server is ejected.
 pub const EJECT_ERROR_SHARE: u8 = 50;
 
 /// Default time of the first ejection: about the restart of a process.
 pub const EJECT_TIME: Duration = Duration::from_secs(10);
 
-/// Default maximum share of ejected servers in percent: if most of them fail, the cause is probably elsewhere.
+/// Default maximum percentage of ejected servers: if most servers fail, the cause is probably elsewhere.
 pub const EJECT_SHARE_MAX: u8 = 50;
 
-/// The same if only connection failures count: an unreachable server is of no use. One server always stays.
+/// Default maximum percentage of ejected servers if only connection failures count: an unreachable server is of no use.
+/// One server always stays.
 pub const EJECT_SHARE_MAX_OF_CONNECTIONS: u8 = 100;
 
-/// Minimum of the latency, in percent of the other servers', that ejects a server: less would be noise.
+/// Minimum of the setting for ejection by latency, as a percentage of the other servers' latency: less would be noise.
 pub const EJECT_LATENCY_MIN: u32 = 110;
 
-/// Maximum of that setting: for a server that is a hundred times slower than the others, there are timeouts.
+/// Maximum of the setting for ejection by latency: for a server that is a hundred times slower than the others, there
+/// are timeouts.
 pub const EJECT_LATENCY_MAX: u32 = 10_000;
 
 /// Maximum size in bytes of the gRPC service name in a health check: names are package paths, and the check is sent in
@@ -268,7 +270,8 @@ pub const STREAMS_MAX_MAX: u32 = 1024;
 /// concurrent requests. gRPC streams may last for hours.
 pub const CONNECTIONS_SHARED_MAX_DEFAULT: u32 = 64;
 
-/// Maximum of that setting: with the default number of streams, more requests than there are ports towards a server.
+/// Maximum number of HTTP/2 connections of each core to each server: with the default number of streams, more requests
+/// than there are ports towards a server.
 pub const CONNECTIONS_SHARED_MAX_MAX: u32 = 1024;
 
 /// Maximum number of connections to one server with a request in flight, over all cores: the number of ports.
@@ -337,7 +340,8 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Default weight of a server: the smallest.
 pub const WEIGHT_DEFAULT: u32 = 1;
 
-/// Default number of addresses used of one name: more than usual headless services have; about 400 bytes each per core.
+/// Default maximum number of addresses used of one name: more than usual headless services have; about 400 bytes each
+/// per core.
 pub const ADDRESSES_MAX_DEFAULT: u32 = 64;
 
 /// A DNS response has at most 64 KiB, about 1,500 SRV records.

@@ -115,7 +115,7 @@ pub fn thread_time() -> ThreadTime {
 /// The accuracy of the wall clock, as reported to the kernel by the program that synchronizes it (NTP, PTP).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ClockAccuracy {
-    /// Whether such a program runs and reports the clock as synchronized.
+    /// Whether a synchronizing program runs and reports the clock as synchronized.
     pub is_synchronized: bool,
     /// Measured offset that the kernel has not corrected yet, in nanoseconds.
     pub offset_ns: i64,

@@ -61,7 +61,7 @@ impl Driver {
         }
     }
 
-    /// Minimum number of events that one look returns if that many are pending.
+    /// Returns the minimum number of events that one poll returns if that many are pending.
     pub(crate) fn events_per_look(&self) -> usize {
         match self {
             Driver::Epoll(_) | Driver::Simulated(_) => EVENTS_PER_WAIT,

@@ -39,7 +39,8 @@ impl Root {
         })
     }
 
-    /// Opens the directory that the path names now, if it is another one: deployments swap a symbolic link.
+    /// Opens the directory that the path names now, if it is not the directory opened before: deployments swap a
+    /// symbolic link.
     pub fn renewed(&self) -> Option<Self> {
         match stat(&self.path) {
             Ok(stat) if Metadata::of(&stat).identity != self.identity => {

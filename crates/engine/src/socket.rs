@@ -66,7 +66,7 @@ pub(crate) enum Deferred {
     /// There are none.
     #[default]
     Idle,
-    /// They are sent at the end of the turn.
+    /// The bytes are sent just before the next poll of the kernel.
     Due,
     /// The socket has taken a part; the rest is sent when it is writable, whether a task waits for that or not.
     Blocked,

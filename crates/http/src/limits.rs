@@ -1,11 +1,11 @@
 //! All limits of this crate, with reasons.
 
-/// Capacity of [`HeaderSlots`](crate::HeaderSlots), and so the maximum of `headers_max` without allocation. The
+/// Capacity of [`HeaderSlots`](crate::HeaderSlots), and so the maximum value of `headers_max` without allocation. The
 /// defaults of nginx and Apache are in the same range; 100 fields take 3200 bytes of stack, less than one page.
 pub const HEADER_SLOTS: usize = 100;
 
-/// Empty lines skipped before a request line. RFC 9112 2.2 asks for at least one (old clients end a POST body with an
-/// extra CRLF); no client sends more than two by mistake.
+/// Maximum number of empty lines skipped before a request line. RFC 9112 2.2 asks for at least one (old clients end a
+/// POST body with an extra CRLF); no client sends more than two by mistake.
 pub const EMPTY_LINES_MAX: usize = 2;
 
 /// Maximum announced length of a message. Peers store lengths in signed 64-bit integers, and a length that the next hop
@@ -15,7 +15,8 @@ pub const LENGTH_MAX: u64 = i64::MAX as u64;
 /// Maximum number of digits in a decimal length, enough for `LENGTH_MAX`.
 pub const LENGTH_DIGITS_MAX: usize = 19;
 
-/// Hexadecimal digits of a chunk size, enough for 64 bits. Leading zeros count, so the line is bounded.
+/// Maximum number of hexadecimal digits in a chunk size, enough for 64 bits. Leading zeros count, so the line is
+/// bounded.
 pub const CHUNK_DIGITS_MAX: usize = 16;
 
 /// Maximum size in bytes of all Connection fields of a head. A proxy compares every field with every option in them: 14
@@ -54,7 +55,7 @@ pub const HPACK_OWN_TABLE_BYTES_MAX: u32 = 4096;
 pub const HPACK_INTEGER_BYTES_MAX: usize = 4;
 
 /// Maximum number of bytes of names that one header block may copy from the dynamic table into new entries. Two bytes
-/// of a block can cause a copy of up to 4 KiB: without a limit 16 KiB of them would take 2 ms. A block of that size in
+/// of a block can cause a copy of up to 4 KiB: without a limit a block of 16 KiB would take 2 ms. A block of 16 KiB in
 /// which every field has a name of 20 bytes copies 64 KiB.
 pub const HPACK_COPIED_BYTES_MAX: usize = 256 * 1024;
 
@@ -70,7 +71,7 @@ pub const HPACK_COOKIE_GUESSED_BYTES_MAX: usize = 20;
 pub enum Codings {
     /// `chunked` only. It is decoded: a proxy removes the coding before it forwards the body.
     Chunked,
-    /// All, for a client that needs only the end of the body. Without a final `chunked`, the body ends with the
+    /// All codings, for a client that needs only the end of the body. Without a final `chunked`, the body ends with the
     /// connection (RFC 9112 6.3, item 4).
     Any,
 }
@@ -78,22 +79,25 @@ pub enum Codings {
 /// Limits of one message. The fields are public so that a configuration can set them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a head, including empty lines skipped before it; longer ones are refused with 431. 15 KiB: a head and
-    /// what the parser adds around it must fit one 16 KiB buffer.
+    /// Maximum size in bytes of a head, including empty lines skipped before it; longer heads are refused with 431. 15
+    /// KiB: a head and what the parser adds around it must fit one 16 KiB buffer.
     pub head_bytes_max: usize,
-    /// Fields of a head; more are refused with 431. For requests, values above [`HEADER_SLOTS`] mean [`HEADER_SLOTS`];
-    /// for responses, further fields use allocated memory.
+    /// Maximum number of fields in a head; a head with more is refused with 431. For requests, values above
+    /// [`HEADER_SLOTS`] mean [`HEADER_SLOTS`]; for responses, further fields use allocated memory.
     pub headers_max: usize,
-    /// Bytes of a request target; longer ones are refused with 414. RFC 9110 4.1 asks for at least 8000.
+    /// Maximum size in bytes of a request target; longer ones are refused with 414. RFC 9110 4.1 asks for at least
+    /// 8000.
     pub target_bytes_max: usize,
-    /// Bytes of a chunk line: size, extensions and CRLF. 256 leaves room for a signature per chunk (AWS uses 85 bytes).
+    /// Maximum size in bytes of a chunk line: size, extensions and CRLF. 256 leaves room for a signature per chunk (AWS
+    /// uses 85 bytes).
     pub chunk_line_bytes_max: usize,
-    /// Bytes of chunk lines beyond the allowance of their chunks (16 per chunk and twice its size). Stops a sender that
-    /// makes us read far more than it delivers; the same rule as in Go's net/http.
+    /// Maximum number of bytes of chunk lines beyond the allowance for their chunks (16 per chunk and twice its size).
+    /// Stops a sender that makes us read far more than it delivers; the same rule as in Go's net/http.
     pub chunk_excess_bytes_max: u16,
-    /// Bytes of all trailer lines together. Trailers are a checksum or two; no known use needs more than a few hundred.
+    /// Maximum size in bytes of all trailer lines together. Trailers are a checksum or two; no known use needs more
+    /// than a few hundred.
     pub trailer_bytes_max: usize,
-    /// Number of trailer fields.
+    /// Maximum number of trailer fields.
     pub trailers_max: u16,
     /// Transfer codings accepted in a response.
     pub codings: Codings,

@@ -77,7 +77,7 @@ impl Upstream {
         Upstream::new(name, addresses.into_iter().map(Server::at).collect())
     }
 
-    /// The same with TLS. The name differs, because plain HTTP to the same server is another group.
+    /// As [`Upstream::of`], with TLS. The name differs, because plain HTTP to the same server is another group.
     pub(crate) fn of_tls(addresses: Vec<ServerAddress>) -> Upstream {
         let plain = Upstream::of(addresses);
         Upstream {

@@ -1,4 +1,4 @@
-//! The received and not yet consumed bytes of a connection. Holds a buffer only while there are such bytes.
+//! The received and not yet consumed bytes of a connection. Holds a buffer only while it has bytes.
 
 use std::mem;
 use std::rc::Rc;

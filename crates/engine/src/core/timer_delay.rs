@@ -11,7 +11,7 @@ use crate::state::State;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TimerDelay {
     Nothing,
-    /// This many looks at the kernel have not returned all events.
+    /// This many polls of the kernel have not returned all events.
     Events {
         looks: usize,
     },

@@ -8,7 +8,7 @@ use crate::socket::key::Key;
 pub(crate) enum PollOutcome {
     /// All.
     Complete,
-    /// The maximum of one look; there may be more.
+    /// One poll returned its maximum number of events; more may be pending.
     LimitReached,
     /// Perhaps not all: a signal ended the wait, and a look without a wait followed. Continuing a stopped process also
     /// ends a wait, even without a signal handler (signal(7), "Interruption of system calls … by stop signals").

@@ -37,7 +37,7 @@ pub(crate) struct FileRange {
 /// Whether a listener still accepts new connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ListenerState {
-    /// It accepts until the core stops.
+    /// The listener accepts until the core stops.
     Ongoing,
     /// The core stops: queued connections are accepted, and no new ones are awaited.
     Ending,

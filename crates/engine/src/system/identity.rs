@@ -47,9 +47,9 @@ pub struct Rights {
 /// Why a process did not change its user. It may have lost some rights, and should exit.
 #[derive(Debug)]
 pub enum IdentityError {
-    /// It is this user, without CAP_SETUID and CAP_SETGID.
+    /// The process runs as this user, without CAP_SETUID and CAP_SETGID.
     NotPermitted(u32),
-    /// It has this number of threads; all except the calling one would keep their rights.
+    /// The process has this number of threads; all except the calling one would keep their rights.
     Threads(usize),
     /// The kernel refused a step.
     Refused(&'static str, Errno),

@@ -81,7 +81,7 @@ impl LiveFrames {
         })
     }
 
-    /// Checks whether this process may load such programs.
+    /// Checks whether this process may load XDP programs.
     ///
     /// # Errors
     /// As [`LiveFrames::new`].

@@ -13,7 +13,7 @@ use crate::limits::{INTERRUPTED_TRIES, VERIFIER_LOG_BYTES};
 /// Why frames cannot be sent or counted by XDP.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum XdpError {
-    /// This process may not load such programs.
+    /// This process may not load BPF programs.
     NoRight,
     /// The kernel lacks this feature.
     NotInKernel(&'static str),

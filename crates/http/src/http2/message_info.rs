@@ -27,7 +27,7 @@ impl MessageInfo {
     /// Scans the fields of a section.
     ///
     /// # Errors
-    /// If a field is malformed or not allowed in such a section (RFC 9113 8.1, 8.2).
+    /// If a field is malformed or not allowed in a section of this kind (RFC 9113 8.1, 8.2).
     #[inline]
     pub(crate) fn of(fields: &FieldSection, section: Section) -> Result<MessageInfo, StreamError> {
         if let Some(flaw) = fields.flaw() {
