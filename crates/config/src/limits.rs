@@ -1,4 +1,4 @@
-//! Bounds and defaults of a configuration, each with its reason. All are public: documentation and help quote them.
+//! Limits and defaults of a configuration, each with its reason. All are public: documentation and help quote them.
 
 mod tracing;
 
@@ -24,7 +24,7 @@ pub const TABLES_MAX: usize = 100_000;
 /// Maximum number of files in a configuration: one for each of the [`ROUTES_MAX`] routes.
 pub const FILES_MAX: usize = ROUTES_MAX;
 
-/// Depth of nested includes; two or three are usual.
+/// Maximum depth of nested includes; two or three are usual.
 pub const INCLUDES_MAX: usize = 8;
 
 /// Maximum number of keys of a table that are searched for a misspelling of a missing one; the largest table has 30
@@ -53,16 +53,18 @@ pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCA
 /// Default memory for the items of a memcached listener, per core: memcached's own default for all threads together.
 pub const MEMORY_DEFAULT: u64 = 64 * 1024 * 1024;
 
-/// Minimum of that memory: a thousand small items, for tests of eviction.
+/// Minimum memory for the items of a memcached listener, per core: a thousand small items, for tests of eviction.
 pub const MEMORY_MIN: u64 = 64 * 1024;
 
-/// Maximum of that memory: more than a machine has for one core, and far from where sums overflow.
+/// Maximum memory for the items of a memcached listener, per core: more than a machine has for one core, and far from
+/// where sums overflow.
 pub const MEMORY_MAX: u64 = 1024 * 1024 * 1024 * 1024;
 
 /// Default maximum length of a memcached value: memcached's own default (`-I 1m`), which clients expect.
 pub const ITEM_BYTES_MAX_DEFAULT: u32 = 1024 * 1024;
 
-/// Upper limit of that setting, as in memcached: a value is buffered whole while it arrives.
+/// Upper limit of the configurable maximum length of a memcached value, as in memcached: a value is buffered whole
+/// while it arrives.
 pub const ITEM_BYTES_MAX: u32 = 1024 * 1024 * 1024;
 
 /// Maximum request and response of a responder: as much as the load generator sends at a time.
@@ -95,7 +97,7 @@ pub const HOST_LABEL_MAX: usize = 63;
 /// repetition counts.
 pub const PATTERN_BYTES_MAX: usize = 256 << 10;
 
-/// Limit of CPU numbers: the size of `cpu_set_t` in the C library and the kernel interface.
+/// Limit on CPU numbers: the size of `cpu_set_t` in the C library and the kernel interface.
 pub const CPU_COUNT_MAX: usize = 1024;
 
 /// Maximum number of threads: one per possible CPU.
@@ -145,10 +147,10 @@ pub const CORS_LIST_BYTES_MAX: usize = 1024;
 /// Maximum size of a `Cache-Control` value in bytes: three times the length of all directives together.
 pub const CACHE_CONTROL_BYTES_MAX: usize = 512;
 
-/// `Cache-Control` rules of a route: each response checks them in order until one matches.
+/// Maximum number of `Cache-Control` rules of a route: each response checks them in order until one matches.
 pub const CACHE_RULES_MAX: usize = 100;
 
-/// Largest limit of client connections: the counters per address have 24 bits, and no system has that many descriptors.
+/// Largest limit on client connections: the counters per address have 24 bits, and no system has that many descriptors.
 pub const CLIENT_CONNECTIONS_MAX: u32 = (1 << 24) - 1;
 
 /// Default limit of streams per second that a client may reset on one HTTP/2 connection: 100 concurrent calls with a
@@ -344,7 +346,7 @@ pub const WEIGHT_DEFAULT: u32 = 1;
 /// per core.
 pub const ADDRESSES_MAX_DEFAULT: u32 = 64;
 
-/// A DNS response has at most 64 KiB, about 1,500 SRV records.
+/// Maximum number of addresses used of one name: a DNS response has at most 64 KiB, about 1,500 SRV records.
 pub const ADDRESSES_MAX_MAX: u32 = 1024;
 
 /// Default maximum pause after a failed query for a name: one query in 5 s does not load a name server.

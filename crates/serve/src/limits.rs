@@ -52,7 +52,8 @@ pub(crate) const STOP_IDLE: Duration = Duration::from_secs(1);
 /// ones find themselves connected and are reset.
 pub(crate) const STOP_HANDSHAKES: Duration = Duration::from_millis(200);
 
-/// Interval of checks whether these handshakes have ended, and the whole wait if all clients are on this machine.
+/// Interval of checks whether TCP handshakes in progress have ended at a stop, and the whole wait if all clients are on
+/// this machine.
 pub(crate) const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// One in this many descriptors is reserved for resources kept while unused: connections to servers and open files.
@@ -71,7 +72,8 @@ pub(crate) const SHORTAGE_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 /// Time without a waiting connection after which the shortage of descriptors is over; shorter would fill the log.
 pub(crate) const SHORTAGE_END: Duration = Duration::from_secs(1);
 
-/// Idle connections closed per check, longest idle first: nginx's number. It makes room for 6,400 clients per second.
+/// Number of idle connections closed per check, longest idle first: nginx's number. It makes room for 6,400 clients per
+/// second.
 pub(crate) const IDLE_CLOSED_PER_CHECK: usize = 32;
 
 /// Idle time after which a connection may be closed for another: its next request may arrive within a round trip.
@@ -83,15 +85,15 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Maximum number of connections accepted in a row before other tasks run.
 pub(crate) const ACCEPTS_PER_TURN: usize = 64;
 
-/// Onrush instances in Via above which a request is considered to be in a loop; real chains have up to three.
+/// Number of Onrush instances in Via above which a request is considered to be in a loop; real chains have up to three.
 pub(crate) const HOPS_MAX: usize = 8;
 
-/// Interim responses (1xx) to one request. Applications send one or two; a server that sends them without end would
-/// reset the read timeout each time, and its client would never get a response.
+/// Maximum number of interim responses (1xx) to one request. Applications send one or two; a server that sends them
+/// without end would reset the read timeout each time, and its client would never get a response.
 pub(crate) const INTERIM_RESPONSES_MAX: usize = 16;
 
-/// Finished streams that a multiplexed connection keeps for reuse: about as many as are in progress at a time, since
-/// most requests take only a moment. At most 4 KiB each.
+/// Maximum number of finished streams that a multiplexed connection keeps for reuse: about as many as are in progress
+/// at a time, since most requests take only a moment. At most 4 KiB each.
 pub(crate) const MULTIPLEXED_SPARE_MAX: usize = 128;
 
 /// Maximum number of objects for parked requests that a core keeps for reuse, 300 bytes each.
@@ -107,7 +109,8 @@ pub(crate) const MULTIPLEXED_UNSENT_MAX: usize = 64 * 1024;
 /// Largest lag of `Date`; the field has a resolution of one second.
 pub(crate) const DATE_LAG: Duration = Duration::from_millis(100);
 
-/// Log lines per second and core about failed requests, so that a server that is down cannot fill the disk.
+/// Maximum number of log lines per second on each core about failed requests, so that a server that is down cannot fill
+/// the disk.
 pub(crate) const LOG_LINES_PER_SECOND: u32 = 10;
 
 /// Interval between warnings about lost access log lines or spans.
@@ -117,7 +120,7 @@ pub(crate) const LOSS_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 pub(crate) const POOL_SWEEP: Duration = Duration::from_secs(1);
 
 /// Largest file kept in memory, to be sent in one call with its head: the file and any head of a file (300 bytes) fit
-/// one buffer. Above, sendfile(2) is cheaper.
+/// one buffer. For larger files sendfile(2) is cheaper.
 pub(crate) const FILE_IN_MEMORY_MAX: usize = 16 * 1024;
 
 /// Maximum number of files that a core caches per route: more than the frequently used part of most sites, and at most
@@ -125,13 +128,15 @@ pub(crate) const FILE_IN_MEMORY_MAX: usize = 16 * 1024;
 /// be added.
 pub(crate) const FILES_MAX: usize = 4096;
 
-/// Cached files above [`FILE_IN_MEMORY_MAX`], each with an open descriptor; fewer if the descriptor limit is low.
+/// Maximum number of cached files above [`FILE_IN_MEMORY_MAX`], each with an open descriptor; fewer if the descriptor
+/// limit is low.
 pub(crate) const FILES_OPEN_MAX: usize = 256;
 
 /// Largest error page in bytes, kept in memory by each core; ten times a typical page with style and an image.
 pub(crate) const ERROR_PAGE_BYTES_MAX: u64 = 1 << 20;
 
-/// Directory entries listed. Each takes a system call of some 1.5 us, during which the core does nothing else.
+/// Maximum number of directory entries listed. Each takes a system call of some 1.5 us, during which the core does
+/// nothing else.
 pub(crate) const LISTING_ENTRIES_MAX: usize = 4096;
 
 /// Time after which a cached file is checked for changes.
@@ -171,10 +176,10 @@ pub(crate) const DESCRIPTORS_PER_CORE: u64 = 4;
 /// connection.
 pub(crate) const DESCRIPTORS_OF_ADMIN: u64 = 6;
 
-/// One in this many of the remaining descriptors is for further admin connections.
+/// One in this many of the descriptors left after the fixed needs is for further admin connections.
 pub(crate) const ADMIN_SHARE: u64 = 16;
 
-/// Concurrent connections to an admin interface: a scraper, a probe, a few users.
+/// Maximum number of concurrent connections to an admin interface: a scraper, a probe, a few users.
 pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 16;
 
 /// Number of descriptors of the process: standard streams, signals, a library being loaded, two access logs during a
@@ -189,21 +194,23 @@ pub(crate) const DESCRIPTORS_OF_RESOLVER: u64 = 4 + 2 * RESOLVING_MAX as u64;
 /// on a busy one.
 pub(crate) const CLAIM_ATTEMPTS: u32 = 41;
 
-/// Pause between two of these attempts.
+/// Pause between two attempts to bind an address in use.
 pub(crate) const CLAIM_PAUSE: Duration = Duration::from_millis(50);
 
 /// Number of steps of effective weight per unit of configured weight; slow start needs some dozens. With the largest
 /// weight (1,000) and group (4,096) the sum of all weights is below 2^31.
 pub(crate) const WEIGHT_SCALE: u32 = 256;
 
-/// Random draws of servers, or of pairs, before all are examined. If half are full, all draws fail once in 16 times.
+/// Maximum number of random draws of servers, or of pairs, before all servers are examined. If half of the servers are
+/// full, all draws fail once in 16 times.
 pub(crate) const DRAWS_MAX: usize = 4;
 
 /// Maximum number of points on a hash ring: 1 MiB, and half of that again for the index, per core and group.
 pub(crate) const RING_POINTS_MAX: usize = 1 << 17;
 
 /// Target number of points per server in a group of up to 256; at least half as many are used. The deviation of key
-/// shares from the weights is one over the square root of that, about 5 %. Larger groups have fewer points per server.
+/// shares from the weights is about 5 %: one over the square root of the number of points. Larger groups have fewer
+/// points per server.
 pub(crate) const RING_POINTS_PER_MEMBER: usize = 512;
 
 /// Maximum number of points on a hash ring that are tried to find a server. If half of the servers are full, all fail
@@ -216,8 +223,8 @@ pub(crate) const HASH_WALK_MAX: usize = 64;
 /// get only half.
 pub(crate) const CLIENT_REQUESTS_PER_FREE: u32 = 8;
 
-/// Interval at which a queue checks again if all its clients have used up their shares: it is not called when streams
-/// or requests of other cores end. Requests of its own core call it at once.
+/// Interval at which a queue checks again if all its clients have used up their shares: the end of a stream, or of a
+/// request on another core, does not call the queue. The end of a request on the queue's own core calls it at once.
 pub(crate) const SHARE_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Maximum number of clients counted for groups of limited capacity, 256 KiB; more clients are not limited. Few groups
@@ -228,8 +235,8 @@ pub(crate) const GROUP_CLIENTS_MAX: usize = 1 << 15;
 /// connections to a site, which should reach the same server if the address is the key.
 pub(crate) const HASH_LOAD_FREE: u32 = 6;
 
-/// Largest load of a server with `hash`, in percent of its fair share. A lower value moves keys with every small change
-/// of load; with a higher one, the server of a hot key has more load than necessary.
+/// Maximum load of a server with `hash`, as a percentage of its fair share. A lower value moves keys with every small
+/// change of load; with a higher one, the server of a hot key has more load than necessary.
 pub(crate) const HASH_LOAD_PERCENT_MAX: u32 = 125;
 
 /// Number of steps of slow start to full weight, 5 % each. Each rebuilds balancers: 1 ms for a hash ring of a hundred
@@ -250,10 +257,12 @@ pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(10);
 /// quiet groups, and too few to worsen an outage. Finagle grants ten per second.
 pub(crate) const RETRIES_MIN: u32 = 10;
 
-/// Window for the share of failures and the latencies of a server: Envoy's interval. The reference states it, too.
+/// Window for the share of failures and the latencies of a server: Envoy's interval. The reference documents this
+/// value.
 pub(crate) const EJECT_WINDOW: Duration = Duration::from_secs(10);
 
-/// Fewest requests for these rules: a server with 10 % failures appears to have 50 % once in 100,000 times.
+/// Minimum number of requests to eject a server by its share of failures or its latency: a server with 10 % failures
+/// appears to have 50 % once in 100,000 times.
 pub(crate) const EJECT_REQUESTS_MIN: u32 = 20;
 
 /// Longest ejection because of request outcomes, unless configured longer: Envoy's limit.
@@ -263,7 +272,7 @@ pub(crate) const EJECT_TIME_MAX: Duration = Duration::from_secs(300);
 /// longer than this. It doubles each time, up to the configured time.
 pub(crate) const RECHECK_WAIT: Duration = Duration::from_millis(250);
 
-/// Timeout of such a connection: enough for one retransmitted SYN, and short enough not to delay a stop.
+/// Connect timeout of a recheck: enough for one retransmitted SYN, and short enough not to delay a stop.
 pub(crate) const RECHECK_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 /// Time for which a server on trial waits for a request that may be repeated; then any request is used.
@@ -285,19 +294,19 @@ pub(crate) const SERVERS_TRIED_MAX: usize = 16;
 /// Maximum number of doublings of a server's ejection time: 65,536 times any time exceeds all limits.
 pub(crate) const EJECT_DOUBLINGS_MAX: u32 = 16;
 
-/// A timeout does not count against a server if this core was stalled for one part in this many of it. Such a core
-/// still detects servers that refuse connections or respond with failures.
+/// Divisor of a timeout: the timeout does not count against a server if this core was stalled for the quotient. A
+/// stalled core still detects servers that refuse connections or respond with failures.
 pub(crate) const STALL_SHARE: u32 = 10;
 
-/// A server is not ejected as slow if it exceeds its peers by less than this: it is not noticeable, and scheduling on a
-/// busy machine alone causes such differences.
+/// A server is not ejected as slow if its latency exceeds that of its peers by less than this: the difference is not
+/// noticeable, and scheduling on a busy machine alone causes such differences.
 pub(crate) const EJECT_LATENCY_MARGIN: Duration = Duration::from_millis(10);
 
 /// First checks are spread over this time, or the interval if shorter, instead of starting all at once.
 pub(crate) const HEALTH_START_SPREAD: Duration = Duration::from_secs(1);
 
-/// Rate-limit keys of the whole server, 2 MiB. Only keys that have not yet recovered their full rate count: with 10
-/// requests/s and a burst of 20, those seen in the last two seconds.
+/// Maximum number of rate-limit keys in the whole server, 2 MiB. Only keys that have not yet recovered their full rate
+/// count: with 10 requests/s and a burst of 20, those seen in the last two seconds.
 pub(crate) const RATE_KEYS_MAX: usize = 1 << 17;
 
 /// Maximum number of keys with requests in progress, in the whole server, 512 KiB: the active connections of a large
@@ -311,8 +320,8 @@ pub(crate) const CONCURRENCY_RETRY_AFTER: Duration = Duration::from_secs(1);
 /// attempt means that another request was counted, so even on the largest machines this is never reached.
 pub(crate) const ADMIT_ATTEMPTS_MAX: usize = 1024;
 
-/// Mirrored requests in progress per core: 2,500 requests/s for a group that responds within 0.1 s. Each has a task, a
-/// connection and its request; a slow mirror group must not affect clients.
+/// Maximum number of mirrored requests in progress per core: 2,500 requests/s for a group that responds within 0.1 s.
+/// Each has a task, a connection and its request; a slow mirror group must not affect clients.
 pub(crate) const MIRRORED_MAX: usize = 256;
 
 /// Maximum number of bytes of the response to a mirrored request that are read to keep its connection; after a longer
@@ -326,13 +335,14 @@ pub(crate) const USERS_FILE_BYTES_MAX: u64 = 16 << 20;
 /// seconds. Further requests are refused, so that a password-guessing client cannot delay all others indefinitely.
 pub(crate) const PASSWORDS_WAITING_MAX: usize = 64;
 
-/// Successful logins cached per core and route, 32 KiB: the users of a few seconds. Others are verified again.
+/// Maximum number of successful logins cached per core and route, 32 KiB: the users of a few seconds. Further users are
+/// verified again.
 pub(crate) const LOGINS_MAX: usize = 1024;
 
 /// Time for which an unused login is cached: longer than users pause. Users do not change while the server runs.
 pub(crate) const LOGIN_IDLE: Duration = Duration::from_secs(300);
 
-/// Lasting failures, such as unreadable files, that a core remembers in order to log each one once.
+/// Maximum number of lasting failures, such as unreadable files, that a core remembers in order to log each one once.
 pub(crate) const LOG_SUBJECTS_MAX: usize = 64;
 
 /// Maximum number of addresses of one name shown in the log.

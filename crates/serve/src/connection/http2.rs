@@ -98,11 +98,11 @@ struct Http2 {
 /// Life cycle of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    /// It accepts requests.
+    /// The connection accepts requests.
     Open,
-    /// It still accepts requests, because the client may not have received the first GOAWAY.
+    /// The connection still accepts requests, because the client may not have received the first GOAWAY.
     GoAwaySent,
-    /// It accepts no more requests; those in flight are finished.
+    /// The connection accepts no more requests; those in flight are finished.
     Leaving,
     /// Nothing is received any more; the connection is closed after sending what is written.
     Failed,

@@ -223,7 +223,7 @@ struct ParsedProxyHeader {
 
 /// Why a connection has no header.
 enum ProxyHeaderError {
-    /// It ended before sending anything, as health checks do, or this server stops.
+    /// The connection ended before sending anything, as those of health checks do, or this server stops.
     Silent,
     Connection(Error),
     Refused(&'static str),

@@ -1,12 +1,12 @@
-//! Limits for HTTP/2 clients. The protocol has its own: `onrush_http::http2::limits`.
+//! Limits for HTTP/2 clients. Limits of the protocol itself are in `onrush_http::http2::limits`.
 
 use std::time::Duration;
 
-/// Unsent bytes of an HTTP/2 connection at which no more body data is written: the size of one send.
+/// Number of unsent bytes of an HTTP/2 connection at which no more body data is written: the size of one send.
 pub(crate) const HTTP2_UNSENT_MAX: usize = 64 * 1024;
 
-/// Further unsent bytes at which nothing more is read from a client that does not receive: heads of responses, and
-/// answers to PING, SETTINGS and resets. Later requests wait in the socket.
+/// Number of further unsent bytes at which nothing more is read from a client that does not receive: heads of
+/// responses, and answers to PING, SETTINGS and resets. Later requests wait in the socket.
 pub(crate) const HTTP2_ANSWERS_MAX: usize = 64 * 1024;
 
 /// Time for which a closing connection accepts requests if its PING is not answered: longer than any round trip.
@@ -29,7 +29,8 @@ pub(crate) const HTTP2_FILE_PIECES: usize = 4;
 /// reads.
 pub(crate) const HTTP2_READERS_MAX: usize = 2;
 
-/// Finished streams that an HTTP/2 connection keeps for reuse: as many as browsers have open at a time.
+/// Maximum number of finished streams that an HTTP/2 connection keeps for reuse: as many as browsers have open at a
+/// time.
 pub(crate) const FLOWS_SPARE_MAX: usize = 32;
 
 /// Connection window for request bodies: four times the window of a stream.
@@ -48,15 +49,15 @@ pub(crate) const HTTP2_DROPPED_MAX: usize = 1024 * 1024;
 /// of resident memory were measured for each of 12,800 streams without responses. Counts as dropped bytes.
 pub(crate) const HTTP2_STREAM_BYTES: usize = 4096;
 
-/// Delay before the memory is returned, once for many streams: it takes some microseconds per free part.
+/// Delay before free memory is returned to the system, once for many streams: it takes some microseconds per free part.
 pub(crate) const HTTP2_TRIM_DELAY: Duration = Duration::from_secs(5);
 
 /// Time with little progress after which a stalled stream may be reset if its client address has too many of them:
 /// longer than a TCP retransmission, and short enough for requests that wait in the queue for the stream's server.
 pub(crate) const HTTP2_STALLED_MIN: Duration = Duration::from_secs(1);
 
-/// Bytes that count as progress. If any byte did, a client that opens its windows by one byte a second could hold any
-/// number of streams; with 1 KiB, each costs it 1 KiB/s. A modem of 56 kbit/s transfers seven times as much.
+/// Number of bytes that count as progress. If any byte did, a client that opens its windows by one byte a second could
+/// hold any number of streams; with 1 KiB, each costs it 1 KiB/s. A modem of 56 kbit/s transfers seven times as much.
 pub(crate) const HTTP2_PROGRESS_MIN: u64 = 1024;
 
 /// Largest rendered head whose encoded block a connection keeps: twice that of fixed responses and files.

@@ -56,7 +56,7 @@ pub(crate) struct CoreLog {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Line {
-    /// It was queued, or not selected.
+    /// The line was queued, or is excluded by the log's configuration.
     Kept,
     /// The queue is full.
     Lost,

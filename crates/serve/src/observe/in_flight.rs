@@ -15,17 +15,17 @@ const TARGET_MAX: usize = 200;
 /// Stage of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// Its password is being checked.
+    /// The client's password is being checked.
     Verifying,
-    /// It waits for capacity of a server.
+    /// The request waits for capacity of a server.
     Queued,
-    /// A connection to its server is being opened.
+    /// A connection to the server is being opened.
     Connecting,
-    /// It waits for its server's response.
+    /// The request waits for the server's response.
     Waiting,
-    /// Its response is being sent.
+    /// The response is being sent.
     Responding,
-    /// Its connection is a tunnel.
+    /// The connection is a tunnel.
     Tunnel,
 }
 
@@ -237,7 +237,7 @@ pub struct RequestView {
     pub connection: u32,
     /// Time since its head arrived.
     pub age: Duration,
-    /// Its stage.
+    /// Stage of the request.
     pub stage: Stage,
     /// The client's address, which trusted proxies may have reported.
     pub client: Option<IpAddr>,

@@ -153,15 +153,15 @@ impl Traffic {
 /// Request counters of a listener, route or group, of one core or all.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TrafficView {
-    /// Its name.
+    /// Name of the listener, route or group.
     pub name: String,
-    /// Ended requests, by the first digit of the status; index 0 is for requests without a response.
+    /// Number of ended requests, by the first digit of the status; index 0 is for requests without a response.
     pub statuses: [u64; 6],
-    /// Bytes of responses, heads included.
+    /// Number of bytes of responses, heads included.
     pub sent: u64,
-    /// Retries of requests.
+    /// Number of retries of requests.
     pub retries: u64,
-    /// Forwarded requests without a complete response from a server, in the order of [`FailureClass::ALL`].
+    /// Number of forwarded requests without a complete response from a server, in the order of [`FailureClass::ALL`].
     pub failures: [u64; FailureClass::ALL.len()],
     /// Requests whose client disconnected before the whole response was sent.
     pub given_up: u64,

@@ -25,11 +25,11 @@ pub(crate) struct Download<'a> {
 /// State of the connection to the server after a complete response.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ConnectionReuse {
-    /// It may carry another request.
+    /// The connection may carry another request.
     Reusable,
-    /// It must be closed.
+    /// The connection must be closed.
     Spent,
-    /// It has become a tunnel.
+    /// The connection has become a tunnel.
     Tunnel,
 }
 

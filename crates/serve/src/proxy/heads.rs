@@ -28,7 +28,7 @@ pub(super) struct RelayedHead {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum TrailerState {
     Arrived,
-    /// They may follow.
+    /// Trailers may follow.
     Unknown,
 }
 

@@ -34,9 +34,9 @@ struct Entry {
 /// Whether a queue is in the line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Position {
-    /// None of its requests waits for capacity.
+    /// None of the queue's requests waits for capacity.
     Outside,
-    /// It waits in the line, or was called and has not yet tried to use the capacity.
+    /// The queue waits in the line, or was called and has not yet tried to use the capacity.
     InLine,
 }
 

@@ -31,9 +31,9 @@ struct SchemeAndAuthority {
 /// Why a request has no location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetError {
-    /// It exceeds [`LOCATION_BYTES_MAX`] bytes.
+    /// The location exceeds [`LOCATION_BYTES_MAX`] bytes.
     TooLong,
-    /// Its scheme or host is invalid.
+    /// The location's scheme or host is invalid.
     NoHost,
 }
 

@@ -53,7 +53,7 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Its number in the server's lifetime; the first one has 1.
+    /// Returns the number of the configuration in the server's lifetime, from 1.
     pub fn generation(&self) -> u64 {
         self.number
     }
@@ -78,11 +78,12 @@ impl Applied {
 /// Why a configuration was not applied. The previous one is still in force.
 #[derive(Debug)]
 pub enum ApplyError {
-    /// It changes a setting that is fixed at the start.
+    /// The configuration changes a setting that is fixed at the start.
     Fixed(&'static str),
-    /// It removes an address whose socket belongs to a service manager: clients would still connect there.
+    /// The configuration removes an address whose socket belongs to a service manager: clients would still connect to
+    /// it.
     Kept(Address),
-    /// A server could not start with it.
+    /// A server could not start with the configuration.
     Refused(StartError),
     /// The server is stopping.
     Stopping,

@@ -63,9 +63,9 @@ pub struct Explanation {
     pub listener: String,
     /// Client address, from the connection or reported by trusted proxies; `None` if there is none.
     pub client: Option<IpAddr>,
-    /// Client scheme, from the same source.
+    /// Client scheme, from the connection or reported by trusted proxies.
     pub scheme: plan::Scheme,
-    /// Path used for routing; `None` if the request is refused before.
+    /// Path used for routing; `None` if the request is refused before routing.
     pub path: Option<String>,
     /// The routes before the matching one.
     pub passed: Vec<UnmatchedRoute>,
@@ -77,7 +77,7 @@ pub struct Explanation {
     pub limits: Vec<AppliedSetting>,
     /// Edits of responses.
     pub edits: Vec<AppliedSetting>,
-    /// Further dependencies whose state is unknown here.
+    /// Further dependencies whose state is known only at run time.
     pub unknown: Vec<String>,
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct ListenerSettings {
     pub(crate) acceptor: Option<Arc<Acceptor>>,
     /// Client certificate rules, if they differ by name.
     pub(crate) client_rules: Option<ClientRules>,
-    /// Its number in the core's registry.
+    /// The listener's number in the core's registry.
     pub(crate) listener: u16,
     /// Name of the listener in routes.
     pub(crate) name: String,

@@ -9,7 +9,7 @@ use crate::limits::GROUP_CLIENTS_MAX;
 use crate::worker::admit::concurrency::{Concurrency, Place};
 use crate::worker::admit::key::{Key, Keys};
 
-/// Counts of all cores. The table is created with the first request to such a group.
+/// Counts of all cores. The table is created with the first request to a group of limited capacity.
 #[derive(Default)]
 pub(crate) struct ClientCounts(OnceLock<(Keys, Concurrency)>);
 

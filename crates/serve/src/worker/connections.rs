@@ -27,13 +27,13 @@ use crate::worker::Worker;
 pub struct ConnectionView {
     /// Number of its core.
     pub core: usize,
-    /// Its number among the connections that the core has accepted.
+    /// Number of the connection among those that the core has accepted.
     pub number: u32,
     /// Name of its listener.
     pub listener: Option<String>,
-    /// Its state.
+    /// State of the connection.
     pub state: ConnectionState,
-    /// Its protocol, as far as known.
+    /// Protocol of the connection, as far as known.
     pub protocol: Option<&'static str>,
     /// Peer address of the socket; `None` for Unix sockets.
     pub peer: Option<SocketAddr>,
@@ -49,7 +49,7 @@ pub struct ConnectionView {
     pub requests: u32,
     /// Bytes received, and bytes sent and acknowledged, TLS included, as reported by the kernel.
     pub bytes: Option<(u64, u64)>,
-    /// Its request in flight, unless that started in this turn; on HTTP/2, one of several.
+    /// The request in flight, unless it started after the last poll of the kernel; on HTTP/2, one of several.
     pub request: Option<RequestView>,
 }
 

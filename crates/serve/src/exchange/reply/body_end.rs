@@ -13,7 +13,7 @@ impl Reply<'_> {
         }
     }
 
-    /// Ends such a body after these bytes, which are written next.
+    /// Ends a body with an explicit end after the next `bytes` bytes.
     pub(crate) fn set_end_after(&mut self, bytes: usize) {
         if let ReplyWriter::Http2(to) = &self.to {
             to.ends_with(bytes);

@@ -30,7 +30,7 @@ pub(crate) enum Ending {
     #[default]
     Open,
     Close,
-    /// It is reset: the last response is incomplete, and an orderly close would mark it as complete.
+    /// The connection is reset: the last response is incomplete, and an orderly close would mark it as complete.
     Reset,
 }
 

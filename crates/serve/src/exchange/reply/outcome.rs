@@ -7,17 +7,17 @@ use crate::exchange::output::BodyFraming;
 pub(crate) enum Persistence {
     /// The client's choice applies.
     AsRequested,
-    /// It stays open.
+    /// The connection stays open.
     Keep,
-    /// It is closed: the start of the next request is unknown, or the response has `Connection: close`.
+    /// The connection is closed: the start of the next request is unknown, or the response has `Connection: close`.
     Close,
-    /// It switches to this protocol (RFC 9110 7.8).
+    /// The connection switches to this protocol (RFC 9110 7.8).
     Upgrade(&'static str),
 }
 
 impl Persistence {
-    /// The persistence of a connection with this framing of the body: a body that ends with the connection always
-    /// closes it.
+    /// Returns the persistence of a connection with this framing of the body: a body that ends with the connection
+    /// always closes it.
     pub(super) fn with_framing(self, body: BodyFraming) -> Self {
         match body {
             BodyFraming::UntilClose => Persistence::Close,
@@ -42,6 +42,6 @@ pub(crate) enum Interim {
 pub(crate) enum BodyPassthrough {
     /// With the server's framing unchanged.
     AsFramed,
-    /// Its payload, with new framing for the client.
+    /// The body's payload is sent, with new framing for the client.
     Payload,
 }

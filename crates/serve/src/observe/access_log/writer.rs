@@ -31,7 +31,7 @@ pub(super) struct Writer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitOutcome {
     Ended,
-    /// It is blocked by an output that no process reads.
+    /// The thread is blocked by an output that no process reads.
     TimedOut,
 }
 

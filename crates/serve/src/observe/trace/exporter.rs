@@ -117,9 +117,9 @@ enum Health {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trouble {
-    /// It accepts no messages.
+    /// The collector accepts no messages.
     Fails,
-    /// It accepts messages but refuses spans in them.
+    /// The collector accepts messages but refuses spans in them.
     Refuses,
 }
 

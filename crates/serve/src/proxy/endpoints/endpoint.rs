@@ -36,7 +36,7 @@ pub(super) struct EjectionPolicy {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Availability {
-    /// It may, since this time of the clock in nanoseconds (0: always).
+    /// The endpoint may get requests, since this time of the clock in nanoseconds (0: always).
     In {
         since: u64,
     },

@@ -30,7 +30,7 @@ pub(super) struct State {
 pub(crate) struct Location {
     pub(crate) address: Address,
     pub(crate) weight: u32,
-    /// Whether it gets requests only when no primary server is available.
+    /// Whether the server gets requests only when no primary server is available.
     pub(crate) backup: bool,
 }
 
@@ -38,11 +38,11 @@ pub(crate) struct Location {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum AdminState {
-    /// It gets requests, if it is up.
+    /// The server gets requests, if it is up.
     Serve,
-    /// It gets requests of clients that stick to it, and no others.
+    /// The server gets requests of clients that stick to it, and no others.
     Drain,
-    /// It gets no requests.
+    /// The server gets no requests.
     Rest,
 }
 

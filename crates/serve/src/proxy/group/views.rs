@@ -23,15 +23,15 @@ pub struct GroupView {
 /// Health of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ServerState {
-    /// It may get requests.
+    /// The server may get requests.
     Up,
-    /// It gets requests and fails; no other server can take its place.
+    /// The server gets requests and fails; no other server can take its place.
     Failing,
     /// Active checks have failed.
     Down,
-    /// Taken out because of request outcomes.
+    /// The server is out of service because of request outcomes.
     Ejected,
-    /// The next suitable request shows whether it responds again.
+    /// The next suitable request shows whether the server responds again.
     OnTrial,
 }
 

@@ -61,11 +61,11 @@ pub(super) struct State {
 /// Life cycle of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// It accepts requests.
+    /// The connection accepts requests.
     Open,
-    /// It accepts no more requests; those in flight are finished.
+    /// The connection accepts no more requests; those in flight are finished.
     Leaving,
-    /// It is closed and has no requests.
+    /// The connection is closed and has no requests.
     Ended,
 }
 

@@ -107,7 +107,7 @@ impl Known {
         }
     }
 
-    /// Its addresses, primary servers first.
+    /// Returns the addresses found, primary servers first.
     pub(super) fn found(&self) -> &[ResolvedAddress] {
         &self.found
     }

@@ -9,11 +9,11 @@ pub(crate) enum Missing {
     Directory,
     /// A directory without an index file.
     NoIndex,
-    /// The process has no permission to read it.
+    /// The process has no permission to read the file.
     Forbidden(Error),
     /// A temporary lack of resources.
     Busy(Error),
-    /// It exists but cannot be read.
+    /// The file exists but cannot be read.
     Broken(Error),
     /// A link that leads out of the root.
     Outside,

@@ -6,7 +6,7 @@ const LINE: usize = 50;
 /// Whole lines. Length and count are chosen so that repetitions join without a break.
 pub(crate) static LINES: [u8; LINE * 1280] = lines();
 
-/// The same lines, each byte in its own chunk: `1 CRLF byte CRLF`.
+/// The lines of [`LINES`], each byte in its own chunk: `1 CRLF byte CRLF`.
 pub(crate) static CHUNKS: [u8; CHUNK * LINE * 213] = chunks();
 
 /// Incompressible bytes, the same ones each time.
