@@ -163,7 +163,7 @@ pub const HTTP2_RESETS_PER_SECOND_MAX: u32 = 1_000_000;
 /// Default bound on stalled streams per client address and core: two connections of 128 streams each; they hold 16 MiB.
 pub const STALLED_STREAMS_PER_ADDRESS_MAX_DEFAULT: NonZeroU32 = NonZeroU32::new(256).unwrap();
 
-/// Default limit of a request body in bytes: uploads and partial backups fit, endless bodies do not.
+/// Default maximum size of a request body in bytes: uploads and partial backups fit, endless bodies do not.
 pub const REQUEST_BODY_MAX_DEFAULT: u64 = 1 << 30;
 
 /// Default time to the first byte of a response: that of nginx, and of usual HAProxy configurations.
@@ -198,13 +198,14 @@ pub const TUNNEL_FIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Default number of retries: the second helps if a whole rack has failed. HAProxy's default is 3.
 pub const RETRIES_DEFAULT: u8 = 2;
 
-/// Default retry budget, in percent of the requests: that of Finagle and Envoy; retries must not multiply an outage.
+/// Default retry budget, as a percentage of the requests: that of Finagle and Envoy; retries must not multiply an
+/// outage.
 pub const RETRY_BUDGET_DEFAULT: u8 = 20;
 
 /// Maximum number of retries: more only delay the failure.
 pub const RETRIES_MAX: u32 = 10;
 
-/// Maximum retry budget in percent: each request may be retried once on average.
+/// Maximum retry budget, as a percentage of the requests: each request may be retried once on average.
 pub const RETRY_BUDGET_MAX: u32 = 100;
 
 /// Default interval of health checks: a failed server is noticed within three of them, and a thousand load balancers

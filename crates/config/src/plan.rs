@@ -102,7 +102,7 @@ pub struct Plan {
     pub timeouts: Timeouts,
     /// Admin interface.
     pub admin: Admin,
-    /// User and confinement of the process once it is ready.
+    /// User and Landlock restriction of the process once it is ready.
     pub process: Process,
     /// Access log; `None` for none.
     pub access_log: Option<AccessLog>,

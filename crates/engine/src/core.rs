@@ -61,7 +61,7 @@ pub(crate) struct Inner {
     pub(crate) pipes: Rc<Pipes>,
     blocks: Rc<Blocks>,
     clock: Clock,
-    /// The time at the start of this turn.
+    /// The time at the start of this iteration of the event loop.
     now: Cell<Instant>,
     busy_max: Cell<Duration>,
     lateness: Cell<Duration>,
@@ -70,7 +70,7 @@ pub(crate) struct Inner {
     stalls: RefCell<Stalls>,
     busy_polls: Cell<bool>,
     worked: WorkTime,
-    /// Whether the last look at the kernel gave this turn work.
+    /// Whether the last poll of the kernel returned work for this iteration of the event loop.
     has_work: Cell<bool>,
     is_running: Cell<bool>,
     shared: Arc<Shared>,
@@ -178,7 +178,8 @@ impl Core {
         self.0.tasks.profiler.profile()
     }
 
-    /// The time at the start of this turn of the core: costs nothing, and is precise enough for timeouts.
+    /// Returns the time at the start of this iteration of the event loop: costs nothing, and is precise enough for
+    /// timeouts.
     pub fn now(&self) -> Instant {
         self.0.now.get()
     }

@@ -21,7 +21,7 @@ pub(crate) struct State {
     pub(crate) timers: Wheel<Timer>,
     pub(crate) pool: Rc<Pool>,
     pub(crate) now: Instant,
-    /// Sockets with sends deferred to the end of the turn; some may have been flushed since.
+    /// Sockets with deferred sends; some may have been flushed since.
     pub(crate) due: Vec<Key>,
     /// Whether the time of each send is recorded.
     pub(crate) notes_writes: bool,

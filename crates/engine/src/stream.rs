@@ -249,8 +249,8 @@ impl Stream {
 
     /// Sends the queued parts, in one system call if possible.
     ///
-    /// It may return before the last bytes are sent, at the latest at the end of the turn; the next call reports a
-    /// failure.
+    /// It may return before the last bytes are sent: small sends are deferred until just before the next poll of the
+    /// kernel. The next call reports a failure.
     ///
     /// # Errors
     /// As in send(2), or [`crate::Kind::TimedOut`]; the queued parts are dropped.
@@ -287,7 +287,7 @@ impl Stream {
         TcpInfo::of(state.sockets[self.key].descriptor.as_ref()?)
     }
 
-    /// Whether queued bytes have not reached the kernel: they wait for the end of the turn or for the peer.
+    /// Whether queued bytes have not reached the kernel: they wait for the deferred send or for the peer.
     pub fn has_unsent(&self) -> bool {
         let state = self.core.inner().state.borrow();
         let socket = &state.sockets[self.key];

@@ -1,4 +1,4 @@
-//! The process: CPUs, descriptors, limits, identity, confinement, randomness.
+//! The process: CPUs, descriptors, limits, identity, Landlock, randomness.
 
 pub(crate) mod allowance;
 pub(crate) mod confinement;

@@ -39,7 +39,7 @@ pub(crate) struct Tasks {
     unused: RefCell<Vec<u32>>,
     /// Ready tasks with the time of their wake-up.
     ready: RefCell<VecDeque<(TaskId, Instant)>>,
-    /// Tasks that have used their share of this turn and continue in a later one.
+    /// Tasks that have used up their operations of this poll and continue in a later iteration of the event loop.
     yielded: RefCell<VecDeque<TaskId>>,
     count: Cell<usize>,
     current: Cell<TaskId>,

@@ -23,7 +23,8 @@ pub(crate) const CONNECTIONS_LISTED: usize = 100;
 /// Maximum number of connections in a listing: half a megabyte, and two milliseconds of a core.
 pub(crate) const CONNECTIONS_LISTED_MAX: usize = 1000;
 
-/// Smallest rest of a body that is spliced: this many bytes take two system calls with a pipe and eight with buffers.
+/// Smallest remainder of a body that is spliced: this many bytes take two system calls with a pipe and eight with
+/// buffers.
 pub(crate) const SPLICED_MIN: u64 = 64 * 1024;
 
 /// Time for which a connection that is closed early is still read, so that a reset does not destroy the response (RFC
@@ -35,8 +36,8 @@ pub(crate) const LINGER: Duration = Duration::from_secs(2);
 /// effective limit.
 pub(crate) const LINGER_BYTES: usize = 64 * 1024 * 1024;
 
-/// Largest rest of a request body that is read and discarded after the response, to keep the client's connection: 0.2 s
-/// at 10 Mbit/s, like a new connection with TLS. A faster client has already sent most of it.
+/// Largest remainder of a request body that is read and discarded after the response, to keep the client's connection:
+/// 0.2 s at 10 Mbit/s, like a new connection with TLS. A faster client has already sent most of it.
 pub(crate) const UNREAD_REST_MAX: u32 = 256 * 1024;
 
 /// As [`LINGER`], for a connection that was idle when it was closed, so that only a request may have crossed the close,

@@ -19,7 +19,8 @@ pub struct Health {
     pub rise: NonZeroU32,
     /// Consecutive failed checks that mark a server down.
     pub fall: NonZeroU32,
-    /// Random deviation from the interval in percent, at most 50: checks of several load balancers should not coincide.
+    /// Random deviation from the interval, as a percentage of it, at most 50: checks of several load balancers should
+    /// not coincide.
     pub jitter: u8,
     /// Port for checks, if it differs from that of requests.
     pub port: Option<u16>,
@@ -82,13 +83,13 @@ pub struct Eject {
     pub on: EjectOn,
     /// Consecutive failures that eject a server.
     pub consecutive_failures: Option<NonZeroU32>,
-    /// Share of failures in the last ten seconds that ejects a server, in percent.
+    /// Percentage of failures in the last ten seconds that ejects a server.
     pub error_share: Option<u8>,
-    /// Latency that ejects a server, in percent of the other servers' (300: three times).
+    /// Latency that ejects a server, as a percentage of the other servers' latency (300: three times).
     pub latency_share: Option<u16>,
     /// Time of the first ejection; each further one doubles it, up to five minutes.
     pub time: Duration,
-    /// Maximum share of ejected servers in percent; one always stays.
+    /// Maximum percentage of ejected servers; one server always stays.
     pub share_max: u8,
 }
 

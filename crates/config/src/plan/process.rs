@@ -1,4 +1,4 @@
-//! User and confinement of the process once it is ready.
+//! User and Landlock restriction of the process once it is ready.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -273,7 +273,7 @@ pub struct Retries {
     pub on: RetryOn,
     /// Statuses that cause a retry of an idempotent request.
     pub statuses: Vec<u16>,
-    /// Retry budget in percent of the requests; beyond it failures are passed on.
+    /// Retry budget, as a percentage of the requests; beyond it failures are passed on.
     pub budget: u8,
 }
 

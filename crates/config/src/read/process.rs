@@ -1,4 +1,4 @@
-//! `[process]`: user and confinement of the process.
+//! `[process]`: user and Landlock restriction of the process.
 
 use std::path::PathBuf;
 

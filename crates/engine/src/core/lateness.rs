@@ -1,4 +1,4 @@
-//! The delay between an event and the turn in which a core sees it.
+//! The delay between an event and the event loop's iteration in which a core sees it.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use super::Core;
 use crate::clock::Instant;
 
 impl Core {
-    /// Upper bound of the time for which this turn's events waited to be seen: the duration of the previous turn, plus
-    /// the time by which the wait after it exceeded the earliest timer. A wait that a signal interrupted, as when a
-    /// stopped process continues, counts whole, because the start of the stop is unknown.
+    /// Returns an upper bound on the time for which this iteration's events waited to be seen: the duration of the
+    /// previous iteration, plus the time by which the wait after it exceeded the earliest timer. A wait that a signal
+    /// interrupted, as when a stopped process continues, counts whole, because the start of the stop is unknown.
     #[inline]
     pub fn lateness(&self) -> Duration {
         self.0.lateness.get()
@@ -40,7 +40,8 @@ impl Core {
         self.0.stalls.borrow().since(begin)
     }
 
-    /// Time from `begin` to this turn, without the time for which the core was held up.
+    /// Returns the time from `begin` to this iteration of the event loop, without the time for which the core was held
+    /// up.
     pub fn time_without_stalls(&self, begin: Instant) -> Duration {
         let time = self.now().since(begin);
         time.saturating_sub(self.stalled_since(begin))

@@ -1,4 +1,4 @@
-//! The core's event loop: run tasks, look at the kernel, wake tasks for events and due timers.
+//! The core's event loop: run tasks, poll the kernel, wake tasks for events and due timers.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Core {
         cut_off
     }
 
-    /// Prepares the driver for its first look at the kernel. After the first tasks it would delay the I/O that they
+    /// Prepares the driver for its first poll of the kernel. After the first tasks it would delay the I/O that they
     /// have started and count towards every latency that they measure.
     fn prepare(&self) {
         let State { driver, pool, .. } = &mut *self.0.state.borrow_mut();
@@ -73,7 +73,7 @@ impl Core {
             .any(|socket| socket.closing && socket.is_sending())
     }
 
-    /// Performs the deferred sends of this turn's tasks, then looks at the kernel and the clock once.
+    /// Performs the deferred sends of this iteration's tasks, then polls the kernel and reads the clock once.
     fn turn(&self, drained_by: Option<Instant>) {
         let Inner { tasks, state, .. } = &*self.0;
         let state = &mut *state.borrow_mut();
@@ -204,7 +204,7 @@ impl Core {
         tasks.profiler.end_interval(Work::MAIL);
     }
 
-    /// Accounts for a turn that was `busy` for one duration and in the kernel for `asked`.
+    /// Accounts for an iteration that was `busy` for one duration and in the kernel for `asked`.
     fn note_work(&self, busy: Duration, asked: Duration, driver: &Driver) {
         let mut stretch = Duration::ZERO;
         if self.0.has_work.replace(self.0.tasks.has_ready()) {

@@ -1,9 +1,9 @@
-//! The result of one look at the kernel.
+//! The result of one poll of the kernel.
 
 use crate::socket::Ended;
 use crate::socket::key::Key;
 
-/// How many of the pending events a look at the kernel returned.
+/// How many of the pending events a poll of the kernel returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PollOutcome {
     /// All.

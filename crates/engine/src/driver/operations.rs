@@ -144,7 +144,7 @@ macro_rules! operations {
     /// Whether all submitted bytes are sent, if the kernel sends later.
     fn is_sent(&mut self, key: Key, sockets: &mut Sockets) -> Result<(), Error>;
 
-    /// Time stamp of a send in a turn that began at `now`.
+    /// Returns the time stamp of a send in an iteration of the event loop that began at `now`.
     fn moment(&self, now: Instant) -> Instant;
 
     /// Sends some of the range and returns the number of bytes.

@@ -67,7 +67,7 @@ pub(crate) struct Ring {
         reason = "they go to sockets and come back as they are, and the kernel knows where they stand"
     )]
     messages: Vec<Box<Message>>,
-    /// Completions of one turn, between reaping and acting.
+    /// Completions of one iteration of the event loop, between reaping and acting.
     reaped: Vec<(u64, i32, u32)>,
 }
 

@@ -28,7 +28,7 @@ impl State {
         Some(std::mem::replace(&mut socket.recv_waiter, TaskId::NONE))
     }
 
-    /// Before a look at the driver: resumes reports of a socket that is no longer expected or has other waits.
+    /// Resumes reports of a socket that is no longer expected or has other waits, before the driver is polled.
     pub(crate) fn restore_reports(&mut self) {
         self.expected.note_look();
         let Some(key) = self.expected.unreported else {

@@ -50,7 +50,8 @@ impl State {
         }
     }
 
-    /// Defers the send to the end of the turn if it is small and nothing follows it; otherwise sends at once.
+    /// Defers the send until just before the next poll of the kernel if it is small and nothing follows it; otherwise
+    /// sends at once.
     fn flush_deferred(&mut self, key: Key, follows: NextData) -> Result<(), Error> {
         let socket = &mut self.sockets[key];
         if socket.outgoing.is_empty() && socket.send_failed.is_none() {
@@ -92,7 +93,7 @@ impl State {
         sent
     }
 
-    /// Performs the sends deferred to the end of the turn, and wakes tasks that wait to send more.
+    /// Performs the deferred sends, and wakes tasks that wait to send more.
     pub(crate) fn send_due(&mut self, tasks: &Tasks) {
         // Sends to servers come first: the first wakes the server's thread, which works in parallel with the rest.
         for is_accepted in [false, true] {
@@ -172,7 +173,7 @@ fn is_again<T>(sent: &Result<T, Error>) -> bool {
     matches!(sent, Err(error) if *error == Error::os(Op::Send, Errno::AGAIN))
 }
 
-/// Whether the queued bytes are few enough to wait for the end of the turn.
+/// Whether the queued bytes are few enough to wait until just before the next poll of the kernel.
 fn is_small(outgoing: &Queue<Part>) -> bool {
     let mut bytes = 0;
     outgoing.iter().all(|part| {

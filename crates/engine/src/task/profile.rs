@@ -26,7 +26,7 @@ use crate::limits::WORKS_MAX;
 pub struct Work(u8);
 
 impl Work {
-    /// A look at the kernel: submitting, waiting and sleeping.
+    /// A poll of the kernel: submitting, waiting and sleeping.
     pub const WAIT: Work = Work(0);
     /// Handling events, which wakes tasks.
     pub const EVENTS: Work = Work(1);
@@ -34,7 +34,7 @@ impl Work {
     pub const TIMERS: Work = Work(2);
     /// Mail of other threads, and the tasks that they have woken.
     pub const MAIL: Work = Work(3);
-    /// Sends deferred to the end of the turn.
+    /// Deferred sends, which are made just before the next poll of the kernel.
     pub const SENDS: Work = Work(4);
     /// Tasks without a kind.
     pub const TASK: Work = Work(5);

@@ -38,7 +38,8 @@ impl Exchange {
         }
     }
 
-    /// Lists a request that does not complete in this turn; `client` is the client's address and connection number.
+    /// Lists a request that does not complete before the next poll of the kernel; `client` is the client's address and
+    /// connection number.
     pub(crate) fn list_in_flight(
         &mut self,
         (method, target): (&str, &str),

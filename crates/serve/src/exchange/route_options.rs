@@ -13,7 +13,7 @@ impl Exchange {
         (self.route != NONE).then(|| &settings.routes[self.route.0 as usize])
     }
 
-    /// Limit of the request body in bytes.
+    /// Returns the maximum size of the request body in bytes.
     pub(crate) fn request_body_max(&self) -> u64 {
         match self.route_options() {
             Some(treatment) => treatment.request_body_max,

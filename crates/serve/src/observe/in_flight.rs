@@ -1,4 +1,4 @@
-//! Requests in flight on a core. Requests that complete in the turn in which they arrive are not listed.
+//! Requests in flight on a core. Requests that complete before the next poll of the kernel are not listed.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use onrush_engine::Instant;
 
-/// Length limit of a listed target in bytes.
+/// Maximum length of a listed target in bytes.
 const TARGET_MAX: usize = 200;
 
 /// Stage of a request.
@@ -98,7 +98,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlightList {
-    /// Adds a request that does not complete in this turn.
+    /// Adds a request that does not complete before the next poll of the kernel.
     pub(crate) fn begin(
         &self,
         (method, target): (&str, &str),

@@ -65,7 +65,7 @@ impl Meter {
         self.open.get()
     }
 
-    /// Counts a connection closed because the limit of connections is reached.
+    /// Counts a connection closed because the limit on connections is reached.
     pub(crate) fn connection_refused(&self) {
         add(&self.connections_refused);
     }
@@ -155,7 +155,7 @@ impl Meter {
 pub struct Totals {
     /// Accepted connections.
     pub connections: u64,
-    /// Connections closed at once because the limit of connections was reached.
+    /// Number of connections closed at once because the limit on connections was reached.
     pub connections_refused: u64,
     /// Of `connections`: failed TLS handshakes.
     pub handshakes_failed: u64,

@@ -24,7 +24,8 @@ pub(super) struct Clock {
 const WALL_KEPT: Duration = Duration::from_secs(1);
 
 impl Clock {
-    /// The wall-clock time of this turn since 1970. Reads the wall clock once per second instead of once per line.
+    /// Returns the wall-clock time since 1970 at the start of this iteration of the event loop. Reads the wall clock
+    /// once per second instead of once per line.
     pub(super) fn wall(&mut self, core: &Core) -> Duration {
         let now = core.now();
         if let Some((then, wall)) = self.wall

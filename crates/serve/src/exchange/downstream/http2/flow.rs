@@ -106,7 +106,7 @@ pub(super) struct Incoming {
 pub(super) struct BodyBuffer {
     pub(super) bytes: RefCell<Vec<u8>>,
     pub(super) trailers: RefCell<Vec<u8>>,
-    /// Limit of the body if its head declared no length.
+    /// Maximum size of the body in bytes if its head declared no length.
     pub(super) bytes_max: Cell<u64>,
     /// Bytes received so far.
     pub(super) received: Cell<u64>,
