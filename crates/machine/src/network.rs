@@ -15,13 +15,13 @@ pub struct Interface {
 /// The first four columns of one direction (proc(5)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Direction {
-    /// Bytes.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Packets with an error.
+    /// Number of packets with an error.
     pub errors: u64,
-    /// Packets dropped.
+    /// Number of packets dropped.
     pub dropped: u64,
 }
 
@@ -63,9 +63,9 @@ pub fn interfaces(dev: &str) -> BTreeMap<String, Interface> {
 pub struct Softnet {
     /// The CPU, in the file since Linux 5.10. Older kernels have one row per online CPU, in order.
     pub cpu: Option<usize>,
-    /// Packets processed.
+    /// Number of packets processed.
     pub processed: u64,
-    /// Packets dropped because the CPU's backlog was full.
+    /// Number of packets dropped because the CPU's backlog was full.
     pub dropped: u64,
     /// Times polling stopped with packets left because its budget or time was used up.
     pub squeezed: Option<u64>,

@@ -19,7 +19,7 @@ pub const BLOCKS_MIN: usize = 6;
 /// Requests of a block of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Block {
-    /// Requests at or below the value.
+    /// Number of requests at or below the value.
     pub below: u64,
     /// All requests.
     pub count: u64,

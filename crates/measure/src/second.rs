@@ -14,21 +14,21 @@ use crate::units::{Brief, BriefTime};
 pub struct Tally {
     /// Open connections.
     pub connections_open: u64,
-    /// Connections attempted.
+    /// Number of connections attempted.
     pub connections: u64,
-    /// Requests finished, successfully or not.
+    /// Number of requests finished, successfully or not.
     pub requests: u64,
-    /// Bytes received, heads and bodies.
+    /// Number of bytes received, heads and bodies.
     pub bytes: u64,
-    /// Errors of any kind, including timeouts (which h1load leaves out).
+    /// Number of errors of any kind, including timeouts (which h1load leaves out).
     pub errors: u64,
-    /// Errors that are unexpected responses; these also count as responses.
+    /// Number of errors that are unexpected responses; these also count as responses.
     pub unexpected: u64,
-    /// Responses whose first byte arrived.
+    /// Number of responses whose first byte arrived.
     pub first_bytes: u64,
     /// Sum of their times from request to complete head, in nanoseconds.
     pub first_byte_sum_ns: u64,
-    /// Responses whose last byte arrived.
+    /// Number of responses whose last byte arrived.
     pub last_bytes: u64,
     /// Sum of their times from request to last byte, in nanoseconds.
     pub last_byte_sum_ns: u64,
@@ -73,15 +73,15 @@ impl Sum for Tally {
 pub struct Second {
     /// Seconds from the start of the run to the end of this row.
     pub time_s: f64,
-    /// Connections open at the end of this row.
+    /// Number of connections open at the end of this row.
     pub connections_open: u64,
-    /// Connections attempted since the start.
+    /// Number of connections attempted since the start.
     pub connections: u64,
-    /// Requests finished since the start.
+    /// Number of requests finished since the start.
     pub requests: u64,
-    /// Bytes received since the start.
+    /// Number of bytes received since the start.
     pub bytes: u64,
-    /// Errors since the start.
+    /// Number of errors since the start.
     pub errors: u64,
     /// Connections attempted per second during this row.
     pub connections_per_s: f64,

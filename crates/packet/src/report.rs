@@ -30,8 +30,8 @@ pub struct Report {
     pub report_request: u32,
     /// Counters of the flow.
     pub tally: FlowCounters,
-    /// Datagrams of all flows dropped because the socket's receive buffer was full, since the socket was created
-    /// (SO_RXQ_OVFL, socket(7)). The kernel reports the count with the next datagram that it queues.
+    /// Number of datagrams of all flows dropped because the socket's receive buffer was full, since the socket was
+    /// created (SO_RXQ_OVFL, socket(7)). The kernel reports the count with the next datagram that it queues.
     pub dropped: u64,
     /// CPU time of the thread that owns the socket since its start, in nanoseconds.
     pub cpu: u64,

@@ -6,15 +6,15 @@ use crate::window::{Arrival, Window};
 /// Counters of one flow. Each datagram that arrived is in exactly one of `received`, `duplicated` and `too_late`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct FlowCounters {
-    /// Datagrams received for the first time.
+    /// Number of datagrams received for the first time.
     pub received: u64,
     /// Payload bytes of these, test headers included.
     pub bytes: u64,
-    /// Datagrams received before.
+    /// Number of datagrams received before.
     pub duplicated: u64,
     /// Received datagrams that arrived after one with a higher number (RFC 4737 section 3.3).
     pub reordered: u64,
-    /// Datagrams below the window, for which it is unknown whether they arrived before; see
+    /// Number of datagrams below the window, for which it is unknown whether they arrived before; see
     /// [`WINDOW`](crate::limits::WINDOW).
     pub too_late: u64,
     /// Highest number received plus one; 0 if there is none.

@@ -13,7 +13,7 @@ pub struct Snapshot {
     pub total: Traffic,
     /// Open connections.
     pub connections: u64,
-    /// Requests in flight.
+    /// Number of requests in flight.
     pub in_flight: u64,
     /// Cores in the order of their numbers.
     pub cores: Vec<Core>,
@@ -70,9 +70,9 @@ pub struct Core {
 pub struct Group {
     /// Requests forwarded to the group.
     pub traffic: Traffic,
-    /// Requests in flight to its servers.
+    /// Number of requests in flight to its servers.
     pub in_flight: u64,
-    /// Requests that wait for a free server.
+    /// Number of requests that wait for a free server.
     pub queued: u64,
     /// Servers in the order of the configuration.
     pub servers: Vec<Server>,
@@ -89,7 +89,7 @@ pub struct Server {
     pub state: String,
     /// State set by an administrator.
     pub admin_state: String,
-    /// Requests in flight to it.
+    /// Number of requests in flight to it.
     pub in_flight: u64,
     /// Its responses. The percentiles are times to the first byte.
     pub traffic: Traffic,

@@ -11,7 +11,8 @@ pub struct Clients {
     pub connections_max: Option<NonZeroU32>,
     /// Connections of one address; for IPv6, of a /64 prefix.
     pub connections_per_address_max: Option<NonZeroU32>,
-    /// Streams per second that a client may reset before they are served, on each HTTP/2 connection, beyond a burst.
+    /// Maximum number of streams per second that a client may reset before they are served, on each HTTP/2 connection,
+    /// beyond a burst.
     pub http2_resets_per_second: u32,
     /// Stalled HTTP/2 streams of one address on one core.
     pub stalled_streams_per_address_max: NonZeroU32,

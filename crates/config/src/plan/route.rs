@@ -237,7 +237,7 @@ pub struct Rate {
     pub count: NonZeroU32,
     /// Period.
     pub per: Duration,
-    /// Requests beyond the even rate that are allowed at once.
+    /// Maximum number of requests beyond the even rate that are allowed at once.
     pub burst: u32,
 }
 

@@ -35,7 +35,7 @@ pub struct Upstream {
     pub connections_idle_max: usize,
     /// When an idle connection may be reused.
     pub reuse: Reuse,
-    /// Connections that each core opens to each server in advance.
+    /// Number of connections that each core opens to each server in advance.
     pub preconnect: usize,
     /// HTTP version towards the servers.
     pub protocol: UpstreamProtocol,

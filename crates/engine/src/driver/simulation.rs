@@ -19,7 +19,7 @@ pub struct Simulation {
     pub duplicated: u32,
     /// Longest delay of bytes in transit.
     pub delay_max: Duration,
-    /// Bytes in transit in one direction before a sender has to wait.
+    /// Maximum number of bytes in transit in one direction before a sender has to wait.
     pub capacity: usize,
     /// Wall-clock time at the start, in seconds since 1970; fixed by default, so that equal seeds give equal dates.
     pub wall_clock: u64,

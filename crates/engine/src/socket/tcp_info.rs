@@ -12,10 +12,10 @@ pub struct TcpInfo {
     pub retransmits: u32,
     /// Number of segments sent, including retransmitted ones and ones without data.
     pub segments_out: u32,
-    /// Bytes that the peer has acknowledged, plus one for the SYN on the side that connected (RFC 4898,
+    /// Number of bytes that the peer has acknowledged, plus one for the SYN on the side that connected (RFC 4898,
     /// tcpEStatsAppHCThruOctetsAcked). Includes bytes acknowledged together with the peer's end of the stream.
     pub bytes_acknowledged: u64,
-    /// Bytes received (tcpEStatsAppHCThruOctetsReceived).
+    /// Number of bytes received (tcpEStatsAppHCThruOctetsReceived).
     pub bytes_received: u64,
     /// Time since either side last sent data, in milliseconds of the kernel's tick.
     pub idle: Duration,

@@ -24,11 +24,12 @@ use super::system::{KernelArray, Program, ProgramKind, XdpError};
 /// Outcome of the frames of one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SendOutcome {
-    /// Frames made, each with its own number: as many as requested, unless a signal or a lack of memory ended the call.
+    /// Number of frames made, each with its own number: as many as requested, unless a signal or a lack of memory ended
+    /// the call.
     pub made: u64,
-    /// Frames that the interface's driver took.
+    /// Number of frames that the interface's driver took.
     pub sent: u64,
-    /// Frames that were not sent.
+    /// Number of frames that were not sent.
     pub refused: u64,
     /// The reason for the last refused frame, or for making fewer frames than requested.
     pub reason: Option<Errno>,

@@ -38,9 +38,10 @@ pub enum Role {
 pub struct LocalSettings {
     /// Concurrent streams that the peer may open; further ones are refused. RFC 9113 6.5.2 advises at least 100.
     pub concurrent_streams_max: u32,
-    /// Bytes that may be received on a stream before they are released.
+    /// Maximum number of bytes that may be received on a stream before they are released.
     pub stream_window: u32,
-    /// Bytes that may be received on all streams before they are released; at least 65,535, the initial window.
+    /// Maximum number of bytes that may be received on all streams before they are released; at least 65,535, the
+    /// initial window.
     pub connection_window: u32,
     /// Maximum payload of a frame in bytes.
     pub frame_bytes_max: u32,
@@ -48,7 +49,8 @@ pub struct LocalSettings {
     pub list_bytes_max: u32,
     /// Whether clients may send extended CONNECT (RFC 8441); sent by servers only.
     pub extended_connect: ExtendedConnect,
-    /// Streams per second that a client may reset before they are served, beyond a burst; not part of the frame.
+    /// Maximum number of streams per second that a client may reset before they are served, beyond a burst; not part of
+    /// the frame.
     pub resets_per_second: u32,
 }
 
@@ -135,9 +137,9 @@ impl Default for LocalSettings {
 /// SETTINGS of the peer, or their initial values (RFC 9113 6.5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerSettings {
-    /// Bytes of the dynamic table that our encoder may use.
+    /// Maximum number of bytes of the dynamic table that our encoder may use.
     pub table_bytes_max: u32,
-    /// Streams that we may have open concurrently.
+    /// Maximum number of streams that we may have open concurrently.
     pub concurrent_streams_max: u32,
     /// Initial send window of streams.
     pub stream_window: u32,

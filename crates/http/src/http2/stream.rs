@@ -97,7 +97,7 @@ pub(crate) struct Slot {
     pub(crate) id: u32,
     pub(crate) sending: SendWindow,
     pub(crate) receiving: ReceiveWindow,
-    /// Bytes of content still to be received, or `UNKNOWN`.
+    /// Number of bytes of content still to be received, or `UNKNOWN`.
     pub(crate) content_left: u64,
     pub(crate) incoming: Incoming,
     pub(crate) outgoing: Outgoing,

@@ -86,15 +86,16 @@ pub struct DatagramView {
     pub name: String,
     /// Received datagrams.
     pub received: u64,
-    /// Bytes of their payload.
+    /// Number of bytes of the received datagrams' payload.
     pub received_bytes: u64,
-    /// Datagrams sent, including reports.
+    /// Number of datagrams sent, including reports.
     pub sent: u64,
     /// Received datagrams that are not test datagrams.
     pub foreign: u64,
-    /// Messages that the kernel dropped because the receive buffer was full, each with one or more coalesced datagrams.
+    /// Number of messages that the kernel dropped because the receive buffer was full, each with one or more coalesced
+    /// datagrams.
     pub dropped: u64,
-    /// Datagrams that could not be answered, or were not because their source port is the listener's port.
+    /// Number of datagrams that could not be answered, or were not because their source port is the listener's port.
     pub failed: u64,
 }
 

@@ -11,7 +11,7 @@ pub(super) enum Reply {
 pub(super) struct Refusal {
     /// The response, unless the client wants none.
     pub(super) text: Option<&'static str>,
-    /// Bytes of the data block to skip.
+    /// Number of bytes of the data block to skip.
     pub(super) skip: u64,
 }
 

@@ -159,30 +159,30 @@ pub struct Totals {
     pub connections_refused: u64,
     /// Of `connections`: failed TLS handshakes.
     pub handshakes_failed: u64,
-    /// Requests that got a response, refusals included.
+    /// Number of requests that got a response, refusals included.
     pub requests: u64,
     /// Responses by the first digit of the status; index 0 is unused.
     pub statuses: [u64; 6],
     /// Part of `requests`: input that was not a valid request.
     pub refused: u64,
-    /// Requests whose client disconnected before the whole response was sent. If the response had started, they are
-    /// also in `requests` and `statuses`.
+    /// Number of requests whose client disconnected before the whole response was sent. If the response had started,
+    /// they are also in `requests` and `statuses`.
     pub given_up: u64,
     /// Part of `requests`: forwarded requests without a complete response from a server, in the order of
     /// [`FailureClass::ALL`].
     pub failures: [u64; FailureClass::ALL.len()],
-    /// Requests that were sent again on another connection.
+    /// Number of requests that were sent again on another connection.
     pub retried: u64,
     /// Part of `requests`: connections that became tunnels.
     pub tunnels: u64,
-    /// Requests still in flight when the shutdown timeout expired. If the response had started, they are also in
-    /// `requests` and `statuses`.
+    /// Number of requests still in flight when the shutdown timeout expired. If the response had started, they are also
+    /// in `requests` and `statuses`.
     pub unfinished: u64,
     /// Requests that were to be mirrored, in the order of [`MirrorOutcome::ALL`].
     pub mirrored: [u64; MirrorOutcome::ALL.len()],
     /// Messages whose trailers were dropped, in the order of [`Message::ALL`].
     pub trailers_dropped: [u64; Message::ALL.len()],
-    /// Connections still busy when the shutdown timeout expired.
+    /// Number of connections still busy when the shutdown timeout expired.
     pub cut_off: u64,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Traffic {
 pub(crate) struct EndedRequest<'r> {
     pub(crate) record: &'r Record,
     pub(crate) end: RequestEnd,
-    /// Bytes of its response.
+    /// Number of bytes of the response.
     pub(crate) sent: u64,
     pub(crate) duration: Duration,
     pub(crate) class: usize,
@@ -163,7 +163,7 @@ pub struct TrafficView {
     pub retries: u64,
     /// Number of forwarded requests without a complete response from a server, in the order of [`FailureClass::ALL`].
     pub failures: [u64; FailureClass::ALL.len()],
-    /// Requests whose client disconnected before the whole response was sent.
+    /// Number of requests whose client disconnected before the whole response was sent.
     pub given_up: u64,
     /// From the request head to the first byte of the response.
     pub first_byte: Histogram,

@@ -41,7 +41,7 @@ impl Pool {
         debug_assert!(Rc::ptr_eq(known, kept), "a core has one");
     }
 
-    /// Sets the limit of idle connections and closes the surplus.
+    /// Sets the limit on idle connections and closes the surplus.
     pub(crate) fn keep_at_most(&self, idle_max: usize) {
         self.idle_max.set(idle_max);
         let mut idle = self.idle.borrow_mut();

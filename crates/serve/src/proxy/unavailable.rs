@@ -4,7 +4,7 @@
 pub(crate) enum Unavailable {
     /// All servers are down, or none has an address.
     NoServer,
-    /// All servers have reached their limit of connections.
+    /// All servers have reached their limit on connections.
     Full,
     /// As `Full`, and the queue has reached its limit too.
     QueueFull,

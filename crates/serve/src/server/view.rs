@@ -32,9 +32,9 @@ pub struct CoreView {
     pub totals: Totals,
     /// Open client connections after their handshake.
     pub connections: u64,
-    /// Requests that have started and not ended.
+    /// Number of requests that have started and not ended.
     pub in_flight: u64,
-    /// Buffers in use.
+    /// Number of buffers in use.
     pub buffers: u64,
     /// Free buffers kept for reuse.
     pub buffers_free: u64,

@@ -22,7 +22,7 @@ pub struct Shares {
     pub limit: Option<u64>,
     /// Maximum number of client connections.
     pub clients: usize,
-    /// Descriptors per client: its connection, and what its request needs.
+    /// Number of descriptors per client: its connection, and what its request needs.
     pub per_client: u64,
     /// Maximum number of connections to the admin interface.
     pub admins: usize,

@@ -19,7 +19,7 @@ pub(super) struct Incoming {
     pub(super) shown: usize,
     /// Version in the hello of the first record (RFC 8446 4.1.2).
     pub(super) hello_version: Option<[u8; 2]>,
-    /// Bytes of early data skipped.
+    /// Number of bytes of early data skipped.
     pub(super) skipped: usize,
 }
 

@@ -53,7 +53,7 @@ pub(super) struct Keys {
     iv: [u8; NONCE_LEN],
     aead: Aead,
     pub(super) form: RecordLayout,
-    /// Records protected so far.
+    /// Number of records protected so far.
     pub(super) sequence: u64,
     sequence_max: u64,
 }

@@ -6,7 +6,7 @@ use crate::http2::stream::{End, Stream};
 
 /// One step over the input. The connection (`'c`) can be used while parts of the input (`'i`) are held.
 pub struct Step<'c, 'i> {
-    /// Bytes of the input consumed; the next step begins after them.
+    /// Number of bytes of the input consumed; the next step begins after them.
     pub bytes: usize,
     /// The event.
     pub event: Event<'c, 'i>,

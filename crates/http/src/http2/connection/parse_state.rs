@@ -26,7 +26,7 @@ pub(crate) enum ParseState {
 pub(crate) struct Data {
     pub(crate) stream: Stream,
     pub(crate) left: u32,
-    /// Bytes of padding after it, already subtracted from the windows.
+    /// Number of bytes of padding after it, already subtracted from the windows.
     pub(crate) padding: u32,
     pub(crate) end: End,
 }

@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub(super) connected: Cell<Option<Duration>>,
     pub(super) first_byte: Cell<Option<Duration>>,
     pub(super) server: RefCell<String>,
-    /// Bytes of the response up to the end of its head.
+    /// Number of bytes of the response up to the end of its head.
     pub(super) head_sent: Cell<u64>,
 }
 

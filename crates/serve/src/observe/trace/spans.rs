@@ -50,7 +50,7 @@ pub(crate) struct SpanCounts {
 /// Numbers of spans sent and lost since the process started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SpansView {
-    /// Spans accepted by the collector.
+    /// Number of spans accepted by the collector.
     pub exported: u64,
     /// Lost spans, by reason.
     pub lost: [(&'static str, u64); 4],

@@ -60,11 +60,11 @@ pub(crate) enum Reason {
 /// Counts of a group's servers, backups included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupSnapshot {
-    /// Servers with an address.
+    /// Number of servers with an address.
     pub(crate) with_address: usize,
-    /// Servers that are ejected, draining or disabled.
+    /// Number of servers that are ejected, draining or disabled.
     pub(crate) out: usize,
-    /// Servers that may get requests.
+    /// Number of servers that may get requests.
     pub(crate) in_service: usize,
 }
 

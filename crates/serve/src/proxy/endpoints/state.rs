@@ -21,7 +21,7 @@ pub(super) struct State {
     pub(super) ejection: EjectionState,
     /// Start of its current service or trial, in nanoseconds of the clock; 0 if it has always been in service.
     pub(super) since: AtomicU64,
-    /// Requests in flight of all cores and configurations, counted only with a limit; and [`HAS_WAITERS`].
+    /// Number of requests in flight of all cores and configurations, counted only with a limit; and [`HAS_WAITERS`].
     pub(super) in_flight: AtomicU32,
 }
 

@@ -25,7 +25,7 @@ impl Group {
         self.server(server).in_flight.get()
     }
 
-    /// Counts one more request at a server; `None` if its limit of connections is reached.
+    /// Counts one more request at a server; `None` if the server's limit on connections is reached.
     pub(super) fn take(self: &Rc<Self>, server: u32, purpose: Purpose) -> Option<Reservation> {
         if self.is_limited && !self.endpoints.all()[server as usize].acquire() {
             return None;

@@ -10,9 +10,9 @@ use crate::proxy::endpoints::AdminState;
 pub struct GroupView {
     /// Name in the configuration.
     pub name: String,
-    /// Requests in flight to its servers.
+    /// Number of requests in flight to its servers.
     pub in_flight: u64,
-    /// Requests that wait for capacity.
+    /// Number of requests that wait for capacity.
     pub queued: u64,
     /// Limit of `queued`.
     pub queue_max: u64,
@@ -74,7 +74,7 @@ pub struct ServerView {
     pub has_admin_weight: bool,
     /// Whether it gets requests only when no primary server is available.
     pub is_backup: bool,
-    /// Requests in flight.
+    /// Number of requests in flight.
     pub in_flight: u64,
     /// Limit of `in_flight`.
     pub connections_max: Option<u32>,

@@ -38,7 +38,7 @@ pub(super) struct State {
     pub(super) stage: Stage,
     /// Whether the connection is established; from then on bytes may have been sent.
     pub(super) is_connected: bool,
-    /// Last announced limit of streams per connection; `None` before the first announcement.
+    /// Last announced limit on streams per connection; `None` before the first announcement.
     said: AnnouncedStreams,
     /// Open streams, by slot.
     pub(super) flows: Vec<Option<Rc<Flow>>>,

@@ -40,9 +40,9 @@ pub enum Then {
 /// Result of one push.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pushed {
-    /// Bytes of input consumed.
+    /// Number of bytes of input consumed.
     pub consumed: usize,
-    /// Bytes written to the output.
+    /// Number of bytes written to the output.
     pub written: usize,
     /// Whether all input is consumed and the requested output is written. Otherwise the output was too small: push the
     /// rest of the input again, with the same `Then`.

@@ -108,7 +108,7 @@ pub(super) struct BodyBuffer {
     pub(super) trailers: RefCell<Vec<u8>>,
     /// Maximum size of the body in bytes if its head declared no length.
     pub(super) bytes_max: Cell<u64>,
-    /// Bytes received so far.
+    /// Number of bytes received so far.
     pub(super) received: Cell<u64>,
     /// Unread bytes that still count against the connection's window.
     pub(super) in_connection_window: Cell<u32>,

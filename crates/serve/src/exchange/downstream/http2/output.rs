@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) frames: Vec<u8>,
     /// Bytes handed to the transport since everything was last sent.
     unsent: usize,
-    /// Bytes of held responses that were dropped unsent.
+    /// Number of bytes of held responses that were dropped unsent.
     pub(super) dropped: usize,
     /// Streams with a complete response and an incomplete request: they are reset after all written frames are sent.
     resets_after_send: Vec<Stream>,
