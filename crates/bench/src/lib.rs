@@ -130,7 +130,8 @@ pub fn run(options: Options) -> Result<RunResult, Error> {
     }
 }
 
-/// Runs the agent of an experiment on another machine until its standard input ends. It owns `directory`.
+/// Runs the agent of an experiment that another machine controls, until standard input ends. The agent has exclusive
+/// use of `directory`.
 ///
 /// # Errors
 /// If it cannot start.

@@ -13,27 +13,28 @@ use std::time::Duration;
 /// receive returns them together with the rest of the turn's work.
 pub(crate) const DISCARD_BYTES_MIN: u64 = 16 * 1024;
 
-/// Connections of one run: the default of fs.nr_open, the kernel's limit on descriptors per process.
+/// Maximum number of connections of one run: the default of fs.nr_open, the kernel's limit on descriptors per process.
 pub const CONNECTIONS_MAX: usize = 1 << 20;
 
-/// Threads: one for each CPU that the kernel's `cpu_set_t` can name.
+/// Maximum number of threads: one for each CPU that the kernel's `cpu_set_t` can name.
 pub const THREADS_MAX: usize = 1024;
 
-/// Bytes of one request before its body. Servers refuse much smaller heads, so a longer one is a mistake.
+/// Maximum bytes of one request before its body. Servers refuse much smaller heads, so a longer one is a mistake.
 pub const REQUEST_BYTES_MAX: usize = 32 * 1024;
 
-/// Bytes of a request's body. Each core holds a copy, and a test with larger bodies measures the network.
+/// Maximum bytes of a request's body. Each core holds a copy, and a test with larger bodies measures the network.
 pub const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Bytes of a file of requests, of data rows or of a HAR recording: hundreds of thousands of requests, or hours of
 /// recording including the responses. The file is held in memory.
 pub const REQUESTS_BYTES_MAX: u64 = 256 << 20;
 
-/// Bytes of an access log: about five million lines. Its text is freed before the run; 16 bytes per line remain.
+/// Maximum bytes of an access log: about five million lines. Its text is freed before the run; 16 bytes per line
+/// remain.
 pub const ACCESS_LOG_BYTES_MAX: u64 = 1 << 30;
 
-/// Bytes of a result's JSON. A result with an hour of seconds and a hundred kinds of requests has 3 MB, and merged
-/// results have no more kinds.
+/// Maximum bytes of a result's JSON. A result with an hour of seconds and a hundred kinds of requests has 3 MB, and
+/// merged results have no more kinds.
 pub const RESULT_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of a body up to which it is copied after each head, so that both are sent from one buffer. Copying this much
@@ -56,7 +57,8 @@ pub const BODY_KEPT_MAX: usize = 1024 * 1024;
 /// 6.1), and servers refuse heads of more than 8 KiB.
 pub const VALUE_IN_HEAD_MAX: usize = 8 * 1024;
 
-/// Steps of a journeys file. Each has its own figures, as kinds of requests have ([`KINDS_SHOWN_MAX`]).
+/// Maximum number of steps in a journeys file. Each has its own figures, as kinds of requests have
+/// ([`KINDS_SHOWN_MAX`]).
 pub const STEPS_MAX: usize = 100;
 
 /// Longest pause before a step: a user who returns after an hour starts a new session.
@@ -69,7 +71,7 @@ pub const REGEX_BYTES_MAX: usize = 1 << 20;
 /// Highest rate: one request per nanosecond, the clock's resolution.
 pub const RATE_MAX: u64 = 1_000_000_000;
 
-/// Steps of a staircase profile: one per second for nearly three hours. All are held in memory.
+/// Maximum number of steps in a staircase profile: one per second for nearly three hours. All are held in memory.
 pub const STAIRS_MAX: u64 = 10_000;
 
 /// Longest run. A duration of more than a year is a mistyped unit.
@@ -262,8 +264,8 @@ pub const EARLY_END_RESPONSES_MIN: u64 = 100;
 /// decides the 95th percentile.
 pub const MERGE_SKEW_SHARE_MAX: f64 = 0.05;
 
-/// Rows of a merged result: a day of seconds. Each part has [`HISTORY_ENTRIES`] at most, so more rows mean that a clock
-/// was wrong.
+/// Maximum number of rows in a merged result: a day of seconds. Each part has [`HISTORY_ENTRIES`] at most, so more rows
+/// mean that a clock was wrong.
 pub const MERGE_ROWS_MAX: u64 = 24 * 60 * 60;
 
 // Limits of comparing (compare.rs).
@@ -294,8 +296,8 @@ pub const FIND_TRIALS_PER_RATE: u32 = 3;
 /// nine times in ten with a probability of five in six.
 pub const FIND_CONFIRM_MAX: u32 = 9;
 
-/// Trials of a search. A steady target takes about thirty from the default start; 200 trials of ten seconds take half
-/// an hour.
+/// Maximum number of trials in a search. A steady target takes about thirty from the default start; 200 trials of ten
+/// seconds take half an hour.
 pub const FIND_TRIALS_MAX: usize = 200;
 
 /// Seconds that the full-screen view keeps: two for each column of the widest terminals.
@@ -330,7 +332,7 @@ pub(crate) const FLIGHT_MAX: u64 = onrush_packet::limits::WINDOW;
 /// The same for all flows of a run: 128 MiB.
 pub(crate) const FLIGHT_ALL_MAX: u64 = 1 << 22;
 
-/// Sockets that send datagrams: a flow number has 16 bits.
+/// Maximum number of sockets that send datagrams: a flow number has 16 bits.
 pub const FLOWS_MAX: usize = 1 << 16;
 
 /// Default timeout of a datagram's echo: longer than any queue on the path delays it.
@@ -339,7 +341,8 @@ pub const ECHO_TIMEOUT_DEFAULT: Duration = Duration::from_secs(1);
 /// Timeout of a report before it is requested again: the round trip of a satellite link.
 pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_millis(600);
 
-/// Requests for a report. After a run the load target needs this long at most to read what is queued in its socket.
+/// Maximum number of requests for a report. After a run the load target needs this long at most to read what is queued
+/// in its socket.
 pub(crate) const REPORT_REQUESTS_MAX: u32 = 5;
 
 /// Interval between two requests whose reports must agree before all datagrams in flight count as arrived.
@@ -354,29 +357,30 @@ pub(crate) const ECHO_CHECKS: u32 = 200;
 /// in a processor's cache.
 pub const KEYS_DEFAULT: u64 = 10_000;
 
-/// Keys. Their numbers are computed as `f64`, which holds integers up to 2^53, and no server has memory for so many.
+/// Maximum number of keys. Their numbers are computed as `f64`, which holds integers up to 2^53, and no server has
+/// memory for so many.
 pub const KEYS_MAX: u64 = 1_000_000_000_000;
 
-/// Bytes of a key: memcached's limit (doc/protocol.txt).
+/// Maximum bytes of a key: memcached's limit (doc/protocol.txt).
 pub const KEY_BYTES_MAX: usize = 250;
 
 /// Default bytes of a key: the minimum of memcaslap, and half the size of keys measured at Facebook.
 pub const KEY_BYTES_DEFAULT: usize = 16;
 
-/// Bytes of a value: the default limit of a server's items is 1 MiB (`-I`), and servers that accept larger ones get no
-/// larger ones from this generator.
+/// Maximum bytes of a value: the default limit of a server's items is 1 MiB (`-I`), and servers that accept larger ones
+/// get no larger ones from this generator.
 pub const VALUE_BYTES_MAX: usize = 1 << 20;
 
 /// Default bytes of a value: mcblaster's.
 pub const VALUE_BYTES_DEFAULT: usize = 100;
 
-/// Sizes in a weighted list, which is searched for each size.
+/// Maximum number of sizes in a weighted list, which is searched for each size.
 pub const SIZES_MAX: usize = 1000;
 
-/// Weight of a command.
+/// Maximum weight of a command.
 pub const RATIO_MAX: u32 = 1_000_000;
 
-/// Keys of a get. With the shortest keys, more would exceed [`REQUEST_BYTES_MAX`].
+/// Maximum number of keys per get. With the shortest keys, more would exceed [`REQUEST_BYTES_MAX`].
 pub const MULTIGET_MAX: u64 = 10_000;
 
 /// Longest expiration time: memcached reads more than 30 days as a date (doc/protocol.txt).
@@ -386,7 +390,7 @@ pub const EXPIRY_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// bytes, and error messages are one sentence. A longer line is invalid.
 pub(crate) const LINE_BYTES_MAX: usize = 2048;
 
-/// Distinct error messages that are counted separately; further ones share one counter.
+/// Maximum number of distinct error messages that are counted separately; further ones share one counter.
 pub(crate) const ERRORS_NAMED_MAX: usize = 32;
 
 /// Bytes of an error message that are kept.

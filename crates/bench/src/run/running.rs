@@ -17,7 +17,8 @@ impl Running {
         }
     }
 
-    /// The unsuccessful exit, if any; of several programs, the first.
+    /// Returns the unsuccessful exit, if any. If the program runs on several machines, that of the first machine in
+    /// order.
     pub(super) fn failure(&self) -> Option<UnsuccessfulExit> {
         match self {
             Running::Local(child) => child.failure(),

@@ -103,7 +103,7 @@ impl Metric {
         }
     }
 
-    /// The name used in reports, with the unit that the clients counted instead of requests.
+    /// Returns the title used in reports, in which "request" is replaced by the unit that the clients counted.
     pub fn title_of(&self, counted: CountedUnit) -> String {
         let title = self.title();
         match self.metric_kind() {

@@ -22,7 +22,7 @@ pub(super) fn advice(trial: &Trial, placement: &Placement, under_test: Role) -> 
     by_packets(&trial.cpus).or_else(|| by_client(trial, placement, under_test))
 }
 
-/// A CPU is saturated with packets while another one is not.
+/// Returns advice if a CPU is saturated, mostly with packets, while another CPU has time left.
 fn by_packets(cpus: &[CpuUse]) -> Option<String> {
     let full = cpus
         .iter()
@@ -47,7 +47,7 @@ fn by_packets(cpus: &[CpuUse]) -> Option<String> {
     ))
 }
 
-/// The client is saturated and the role under test is not.
+/// Returns advice if all CPUs of the client are saturated and those of the role under test are not.
 fn by_client(trial: &Trial, placement: &Placement, under_test: Role) -> Option<String> {
     let full: BTreeMap<usize, bool> = trial
         .cpus

@@ -12,7 +12,7 @@ use onrush_engine::Identity;
 const PASSWD: &str = "/etc/passwd";
 const GROUP: &str = "/etc/group";
 
-/// Maximum bytes read of such a file: about a hundred thousand users.
+/// Maximum bytes read from `/etc/passwd` or `/etc/group`: about a hundred thousand users.
 const FILE_MAX: u64 = 16 * 1024 * 1024;
 
 /// A user of this system, with names for messages.

@@ -62,7 +62,8 @@ pub(super) fn matching_location<'s, 'a>(
     locations.find(|(_, location)| location.path.path.holds(uri))
 }
 
-/// The location that matches `uri`, if it is another one and treats the file differently.
+/// Returns the location that matches `uri`, if it is not the location being converted and would serve the file
+/// differently.
 pub(super) fn conflicting_location<'s, 'a>(
     state: &'s State<'a>,
     uri: &str,

@@ -526,7 +526,7 @@ fn absent_request_header_is_not_sent_empty() {
 
 #[test]
 fn unmatchable_deny_rule_refuses_requests() {
-    // No expression can be combined with the condition or prefix around it.
+    // `a|^/b` cannot be combined in one regular expression with the `if` condition or with a prefix.
     let conversion = converted(
         "http { server { root /srv; if ($uri ~ x$) { set $a 1; } location ~ a|^/b { deny all; } location / { } } }",
     );

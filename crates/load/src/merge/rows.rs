@@ -27,7 +27,8 @@ pub(super) fn sum(parts: &[Part], span: &Span) -> Result<Vec<SecondRow>, String>
     for part in parts {
         let offset = part.report.began_unix_s.unwrap_or(span.began) - span.began;
         let mut begin = 0.0;
-        // Connections of one part per merged row: several of its rows may be in one.
+        // Open connections of this part in each merged row. If several rows of the part fall into one merged row, their
+        // maximum counts.
         let mut open: Vec<u64> = vec![0; rows.len()];
         for row in &part.report.seconds {
             let middle = offset + (begin + row.t) / 2.0;

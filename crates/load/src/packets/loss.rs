@@ -15,7 +15,7 @@ use super::plan::Direction;
 pub(crate) struct Facts {
     pub(crate) direction: Direction,
     pub(crate) sent: u64,
-    /// Largest number of datagrams in one packet, which the kernel drops as a whole.
+    /// Maximum number of datagrams in one segmented send (UDP GSO). The kernel drops such a send as a whole.
     pub(crate) per_packet: u64,
     /// Received at the destination: by the target one way, here after a round trip; `None` if unknown.
     pub(crate) received: Option<u64>,

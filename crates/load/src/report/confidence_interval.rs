@@ -1,4 +1,4 @@
-//! Certainty of percentiles, from the variation between blocks of time. Pure.
+//! Confidence intervals of percentiles, computed from the variation between blocks of time. No I/O.
 
 use onrush_measure::blocks::{self, Block, EffectiveSampleSize};
 use onrush_measure::histogram::Histogram;

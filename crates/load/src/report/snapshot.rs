@@ -38,12 +38,12 @@ pub struct Snapshot<'a> {
 }
 
 impl Snapshot<'_> {
-    /// Errors since the start by kind, without zeros.
+    /// Number of errors of each kind since the start of the run, without kinds that had none.
     pub fn errors_by_kind(&self) -> BTreeMap<String, u64> {
         self.view.standing.errors_by_kind()
     }
 
-    /// Errors since the start of all kinds, including zeros.
+    /// Number of errors of each kind since the start of the run, including kinds without errors.
     pub(crate) fn all_errors_by_kind(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let kinds = Failure::ALL.into_iter().zip(self.view.standing.failures);
         kinds.map(|(kind, count)| (kind.name(), count))

@@ -28,7 +28,7 @@ pub(super) fn queues(facts: &Facts, interfaces: &[&Interface], request: &Request
         return now;
     }
     let homes_of = |(interface, now): (&&Interface, &usize)| {
-        // Use the maximum: the home of a single queue differs from the homes of several.
+        // Assume the maximum number of queues: a single queue may be assigned to other NUMA nodes than several queues.
         let most = changeable(interface).map_or(0, |(_, most)| most);
         homes(facts, usable, interface, (*now).max(most), &mut Vec::new())
     };

@@ -301,7 +301,7 @@ fn share_out(
     let beside = topology
         .with_siblings(&irq_cpus)
         .intersection(&topology.allowed)
-        // Isolated CPUs are for the application only, and next to interrupts for nothing.
+        // Isolated CPUs are reserved for the application; those that are siblings of interrupt CPUs stay unused.
         .minus(&topology.isolated)
         .minus(&irq_cpus)
         .minus(&steering_cpus);

@@ -153,7 +153,8 @@ fn for_network(cores: &[UsableCore], gone: &[usize]) -> Range<usize> {
     usize::from(is_mixed)..cores.len()
 }
 
-/// Home nodes of an interface's queues, as indexes of the usable nodes, assigned round-robin; at least one.
+/// Returns the NUMA nodes to which an interface's queues are assigned round-robin, as indexes of the usable nodes; at
+/// least one.
 pub(super) fn homes(
     facts: &Facts,
     usable: &UsableTopology,

@@ -126,7 +126,7 @@ impl Case<'_> {
     }
 
     fn idle(&self, asked: &TrafficLoad, busy: &str) -> Option<Finding> {
-        // For a process, stopped() has reported it.
+        // If a process was given, stopped() has already reported unread data.
         let unread = match &self.after.process {
             Some(_) => String::new(),
             None => self.unread_words(""),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Converts a frontend with a backend of these lines.
+/// Converts a configuration with one frontend and one backend, whose section contains the lines `inside`.
 #[track_caller]
 pub(super) fn backend(inside: &str) -> Conversion {
     converted(&format!(
