@@ -110,7 +110,7 @@ pub struct Machine {
     pub virtual_machine: bool,
     /// Load average at the start of the run, which shows other activity.
     pub load_average: Option<String>,
-    /// Soft and hard limit of open files.
+    /// Soft and hard limit on open files.
     pub open_files_max: Option<String>,
 }
 

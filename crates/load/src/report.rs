@@ -124,7 +124,7 @@ pub struct Report {
     /// Requests sent again because the server had not processed them: it closed a kept-alive connection before they
     /// arrived, excluded them in a GOAWAY, or refused their streams. They are not errors.
     pub resent: u64,
-    /// Resent requests whose HTTP/2 streams were refused before the server had sent its limit of concurrent streams.
+    /// Resent requests whose HTTP/2 streams were refused before the server had sent its limit on concurrent streams.
     #[serde(default)]
     pub refused: u64,
     /// Use of local ports, if requests per connection are limited; `None` over Unix sockets and in merged results.

@@ -120,7 +120,7 @@ fn check_start(start_at: Option<WallTime>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Rejects a number of connections that would exceed the limit of file descriptors during the run.
+/// Rejects a number of connections that would exceed the limit on file descriptors during the run.
 fn check_descriptors(connections: u64, threads: u64) -> Result<(), Error> {
     let needed = connections + threads * DESCRIPTORS_PER_CORE + DESCRIPTORS_OF_PROGRAM;
     match descriptors::raise() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::outcome::BySubject;
 
-/// One value at one moment.
+/// Value of a counter at the time of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Count {
     /// Monotonic count: events, packets, bytes.
@@ -21,7 +21,7 @@ pub enum Count {
     Gauge(f64),
 }
 
-/// All values at one moment.
+/// Values of all counters at the time of a sample.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counters(BTreeMap<String, BTreeMap<Cow<'static, str>, Count>>);
 

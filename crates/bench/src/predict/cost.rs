@@ -55,7 +55,7 @@ pub struct RoleCost {
     pub growth_us: f64,
     /// Part added if the peer is on another CPU, for moving cache lines.
     pub crossing_us: f64,
-    /// Cost of waking an idle CPU from another one. All connections of a CPU share a wake-up, so a request pays a
+    /// Cost of waking an idle CPU from another CPU. All connections of a CPU share a wake-up, so a request pays a
     /// larger part of it with few connections.
     pub waking_us: f64,
 }

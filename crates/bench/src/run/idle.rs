@@ -82,7 +82,7 @@ fn response_length(bytes: &[u8]) -> Option<usize> {
     Some(end + body)
 }
 
-/// Raises the limit of open files to the hard limit, for this process and its children. Returns the resulting limit.
+/// Raises the limit on open files to the hard limit, for this process and its children. Returns the resulting limit.
 pub(super) fn raise_open_files_max() -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -11,7 +11,7 @@ use crate::scenario::Role;
 const FULL: f64 = 0.95;
 /// Share of packet work in a CPU's busy time above which packets are the cause.
 const PACKETS_SHARE: f64 = 0.5;
-/// Use below which a CPU can take over packets of another one.
+/// Use below which a CPU can take over packets of another CPU.
 const ROOM: f64 = 0.7;
 
 /// A suggested change as a sentence; `None` if there is none, for example if the program under test is the bottleneck.

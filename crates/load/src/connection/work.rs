@@ -10,7 +10,7 @@ pub(crate) struct Work {
     pub(crate) second: u32,
     /// Requests that must have their responses before more are sent.
     pub(crate) due: u64,
-    /// Requests with the same start that are sent after these, because of the limit of requests per connection.
+    /// Requests with the same start that are sent after these, because of the limit on requests per connection.
     pub(crate) remaining: u64,
     /// Run-wide number of the first request.
     pub(crate) number: u64,

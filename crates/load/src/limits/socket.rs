@@ -23,12 +23,12 @@ pub(crate) const HELD_BYTES_MAX: usize = 64 << 20;
 /// delay of any queue on the path, and three datagrams are not lost by chance.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Number of these datagrams; see [`PROBE_TIMEOUT`].
+/// Number of probe datagrams; see [`PROBE_TIMEOUT`].
 pub(crate) const PROBES_MAX: u32 = 3;
 
 /// Requests in flight over UDP while keys are stored before a run: with their bytes they fit in a server's default
 /// receive buffer (212,992 bytes; a short datagram takes 768).
 pub(crate) const FILL_DATAGRAMS: u64 = 64;
 
-/// Bytes of these requests; see [`FILL_DATAGRAMS`].
+/// Maximum bytes of the requests in flight over UDP while keys are stored; see [`FILL_DATAGRAMS`].
 pub(crate) const FILL_DATAGRAM_BYTES: u64 = 64 * 1024;

@@ -65,7 +65,7 @@ impl Blocks {
     }
 }
 
-/// Number of independent responses that would give the same certainty of a percentile.
+/// Number of independent responses that would give a percentile the same confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct EffectiveRow {
     /// Number of responses.
@@ -138,7 +138,8 @@ impl Latency {
         self
     }
 
-    /// Number of independent responses with the same certainty of `percentile`, such as `99.9`; `None` if unknown.
+    /// Number of independent responses that would give `percentile`, such as `99.9`, the same confidence interval;
+    /// `None` if unknown.
     pub(crate) fn effective(&self, percentile: &str) -> Option<EffectiveSampleSize> {
         let mut all = self.effective.iter();
         let found = all.find(|(of, _)| of == percentile);

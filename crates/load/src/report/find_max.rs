@@ -143,7 +143,7 @@ pub enum SearchResult {
         /// Lowest rate tried.
         rate: u64,
     },
-    /// The limit of trials was reached: the target or the machine varies too much from trial to trial.
+    /// The limit on trials was reached: the target or the machine varies too much from trial to trial.
     Unsteady {
         /// Highest rate that held in most of its trials.
         rate: Option<u64>,

@@ -29,7 +29,7 @@ pub struct Latency {
     /// computed from blocks of time if `effective` has the percentile, otherwise as if the requests were independent.
     #[serde(with = "ordered", default)]
     pub intervals: Vec<(String, Interval)>,
-    /// For the same percentiles, the number of independent responses with the same certainty; see
+    /// For the same percentiles, the number of independent responses with the same confidence interval; see
     /// [`onrush_measure::blocks`]. Empty for runs that were too short to estimate it.
     #[serde(with = "ordered", default, skip_serializing_if = "Vec::is_empty")]
     pub effective: Vec<(String, EffectiveRow)>,

@@ -207,7 +207,7 @@ pub(super) fn without_response(
 }
 
 /// Requests sent again over other connections. Refused streams are excluded: they are sent again at once over the same
-/// connection, and a server refuses them before the client has received its limit of concurrent streams.
+/// connection, and a server refuses them before the client has received its limit on concurrent streams.
 pub(super) fn resent(evidence: &Evidence) -> Option<Reason> {
     let resent = evidence.resent.saturating_sub(evidence.refused);
     let share = resent as f64 / evidence.requests_sent.max(1) as f64;

@@ -122,7 +122,7 @@ fn weights(facts: &Facts, interfaces: &[&Interface]) -> Vec<f64> {
     }
 }
 
-/// Whether an interface is a virtual function of another one and so shares its link.
+/// Whether an interface is a virtual function of another interface and so shares that link.
 fn is_function_of_one(interface: &Interface, interfaces: &[&Interface]) -> bool {
     let parent = interface.physical_function.as_ref();
     parent.is_some()
@@ -139,7 +139,7 @@ fn has_function(interface: &Interface, interfaces: &[&Interface]) -> bool {
     interface.is_device && interfaces.iter().any(|other| is_below(&other))
 }
 
-/// Cores of some nodes for the packets of the interfaces of one home node.
+/// Cores of some nodes for the packets of the interfaces assigned to one NUMA node.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
     /// Indexes of the usable nodes, the home first, with the cores that each gives if there are enough queues.

@@ -27,7 +27,7 @@ const GROUP_MAX: usize = 8;
 /// Divisor of the minimum weight of a queue relative to the heaviest, so that idle queues are distributed too.
 const LIGHT_PART: f64 = 64.0;
 
-/// Queues of an interface with the same home node.
+/// Queues of an interface assigned to the same NUMA node.
 pub(super) struct QueueGroup {
     pub(super) interface: usize,
     /// Home node, as an index of the usable nodes.
@@ -179,7 +179,7 @@ impl FreeCores {
     }
 }
 
-/// Parts with the same home node, and their pool.
+/// Parts assigned to the same NUMA node, and their pool.
 struct HomeGroup<'here> {
     usable: &'here UsableTopology,
     home: &'here UsableNode,

@@ -1,4 +1,4 @@
-//! Usable cores by node, and the home nodes of an interface's queues. Pure.
+//! Usable cores by node, and the NUMA nodes of an interface's queues. Pure.
 
 use std::cmp::Reverse;
 use std::ops::Range;

@@ -10,7 +10,7 @@ use crate::facts::Facts;
 
 const FILE: &str = "/dev/cpu_dma_latency";
 
-/// Limit of the CPU wake-up latency. It ends when the value is dropped or the process ends, since the kernel ties it to
+/// Limit on the CPU wake-up latency. It ends when the value is dropped or the process ends, since the kernel ties it to
 /// the open file (Documentation/power/pm_qos_interface.rst).
 #[derive(Debug)]
 pub struct CpuLatencyLimit {

@@ -11,7 +11,7 @@ use onrush_machine::cgroup::{self, Version};
 use onrush_machine::cpus::CpuSet;
 use onrush_machine::process::number;
 
-/// A control group with its limit of CPU time.
+/// A control group with its limit on CPU time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Group {
     /// Path from the root of the hierarchy, as in /proc/PID/cgroup.

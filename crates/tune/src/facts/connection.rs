@@ -14,7 +14,7 @@ use crate::limits::PORT_USES_MAX;
 /// The connections of a program, or of a network namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Connections {
-    /// Open connections.
+    /// Number of open connections.
     pub open: u64,
     /// Connections to a peer outside this network namespace.
     pub remote: u64,
@@ -22,7 +22,7 @@ pub struct Connections {
     pub unread: u64,
     /// Connections with written bytes that TCP may not send yet (`tcpi_notsent_bytes`).
     pub unsent: u64,
-    /// Sum of these bytes.
+    /// Number of bytes written that TCP may not send yet, on all connections.
     pub unsent_bytes: u64,
     /// Part of `unsent`: connections limited by the peer's receive window for most of their busy time.
     pub refused: u64,

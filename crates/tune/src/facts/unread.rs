@@ -6,12 +6,12 @@ use serde::Serialize;
 
 use crate::tree::Tree;
 
-/// Unread data at one moment.
+/// Unread data at the time of a sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Unread {
-    /// Connections with unread bytes.
+    /// Number of connections with unread bytes.
     pub connections: u64,
-    /// Sum of these bytes.
+    /// Number of unread bytes on all connections.
     pub bytes: u64,
 }
 

@@ -171,7 +171,7 @@ impl Supply {
         self.grant(work, *now, wanted, responses)
     }
 
-    /// Takes the rest of a turn that exceeded the limit of requests per connection.
+    /// Takes the rest of a turn that exceeded the limit on requests per connection.
     fn take_rest(&self, work: &mut Work, responses: u64) {
         work.due = work.remaining.min(self.per_connection - responses);
         work.remaining -= work.due;

@@ -11,9 +11,9 @@ use crate::limits::{ERROR_BYTES_MAX, ERRORS_NAMED_MAX};
 /// server has counted these as well.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
-    /// Gets with a response.
+    /// Number of gets with a response.
     pub(crate) gets: u64,
-    /// Keys of these gets. Invariant: equals `hits` + `misses`, except for gets with an error.
+    /// Number of keys in the gets with a response. Invariant: equals `hits` + `misses`, except for gets with an error.
     pub(crate) keys_asked: u64,
     pub(crate) hits: u64,
     pub(crate) misses: u64,
@@ -88,7 +88,7 @@ impl DatagramCounts {
     }
 }
 
-/// Name of errors beyond the limit of distinct ones.
+/// Name of errors beyond the maximum number of distinct errors.
 const OTHER_ERRORS: &str = "other errors";
 
 impl Counts {
