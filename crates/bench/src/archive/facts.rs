@@ -75,7 +75,7 @@ pub struct Difference {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DifferenceScope {
-    /// All figures: the two runs used different machines.
+    /// All figures: the machines or their settings differ, for example the kernel.
     Everything,
     /// The figures of the affected variants.
     Variant,
