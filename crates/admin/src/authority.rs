@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn token_needs_length_and_visible_ascii() {
+    fn token_requires_minimum_length_and_visible_ascii() {
         for wrong in [
             "",
             "0123456789abcde",

@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slow_response_hits_deadline() {
+    fn slow_response_exceeds_deadline() {
         for identified in [0, 1] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let place = Endpoint::Tcp(listener.local_addr().unwrap(), None);

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_merged_and_limited() {
+    fn connections_of_all_cores_are_merged_and_limited() {
         let found = [view(0, &[5, 90], 2), view(1, &[70, 1, 8], 40)];
         let ids = |query: &ConnectionQuery| -> Vec<String> {
             let said = connections(&found, query, &[]);

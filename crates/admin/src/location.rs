@@ -182,7 +182,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn foreign_directory_is_refused() {
+    fn socket_directory_is_made_private_and_links_are_refused() {
         let base = tempfile::tempdir().expect("a directory");
         let path = base.path().join("onrush");
         ensure_private(&path).expect("it can be made");

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn body_with_other_keys_is_refused() {
+    fn body_with_unknown_keys_is_refused() {
         let level = |body: &str| sole_value(body.as_bytes(), "level");
         assert_eq!(level("{\"level\": \"info\"}"), Some("info".into()));
         for wrong in [

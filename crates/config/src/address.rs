@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_name_one_server() {
+    fn server_urls_are_parsed() {
         for (text, expected) in [
             ("http://10.0.0.9:8000", "10.0.0.9:8000"),
             ("http://10.0.0.9", "10.0.0.9:80"),
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forward_without_a_colon_names_a_group() {
+    fn forward_target_without_colon_is_upstream_group() {
         assert_eq!(
             parse_forward("app"),
             Ok(ForwardTarget::Group("app".to_owned()))

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anchored_regex_dies_on_other_prefix() {
+    fn anchored_regex_rejects_other_prefixes() {
         for (pattern, beginning, wanted) in [
             ("^/admin(/|$)", "/", true),
             ("^/admin(/|$)", "/admin/x", true),

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_several_files_have_places() {
+    fn changes_in_included_files_have_locations() {
         let with = |text: &str| {
             let mut all = sources("include = \"b.toml\"\n[[route]]\nsynthetic = true\n");
             let at = all.push("b.toml".into(), text.to_owned());
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_values_are_no_change() {
+    fn equal_values_are_not_reported_as_changes() {
         let before = "threads = 2 # two\n[timeouts]\nclient_idle = \"60s\"\nheaders = '10s'\n";
         let after = "threads = 2\ntimeouts = { headers = \"10s\", client_idle = \"60s\" }\n";
         assert!(said(before, after).is_empty());
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn added_and_removed_servers_are_named() {
+    fn added_and_removed_servers_are_listed() {
         let before = "[upstream.app]\nservers = [\"a:1\", \"b:1\", \"c:1\"]";
         let after = "[upstream.app]\nservers = [\"b:1\", \"c:1\", \"d:1\"]";
         assert_eq!(
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn prepended_route_is_one_change() {
+    fn prepended_route_is_reported_as_single_change() {
         let route = |path: &str, status: u16| {
             format!("[[route]]\nwhen.path = \"{path}\"\nrespond.status = {status}\n")
         };
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_type_is_a_change() {
+    fn type_change_is_reported() {
         assert_eq!(said("a = 1", "a = [1]"), ["a: changed"]);
         assert_eq!(said("a = 1", "a = true"), ["a: 1 -> true"]);
         assert_eq!(

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_count_characters_and_not_bytes() {
+    fn columns_count_characters_not_bytes() {
         assert_eq!(
             shown("\"ü\" = 2", 7..8),
             "a.toml:1:7: wrong\n    1 | \"ü\" = 2\n      |       ^"
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_over_several_lines_is_underlined_in_its_first() {
+    fn multi_line_span_is_underlined_on_first_line() {
         assert_eq!(
             shown("a = [\n1]", 4..8),
             "a.toml:1:5: wrong\n    1 | a = [\n      |     ^"
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn diagnostic_at_end_has_place() {
+    fn diagnostic_at_end_of_file_has_position() {
         assert_eq!(shown("", 0..0), "a.toml:1:1: wrong\n    1 | \n      | ^");
         assert_eq!(
             shown("a\n", 9..12),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_and_control_characters_blanked() {
+    fn long_lines_are_truncated_and_control_chars_blanked() {
         let text = format!("\u{1b}[31m{}X{}\r", "a".repeat(500), "b".repeat(500));
         let shown = shown(&text, 505..506);
         let lines: Vec<&str> = shown.lines().collect();
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_ordered_and_bounded() {
+    fn errors_are_sorted_and_limited() {
         let text = "x\n".repeat(100);
         let sources = Sources::of(text, "a".into());
         let mut findings = Diagnostics::new(&sources);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn long_quotes_are_shortened() {
+    fn long_quoted_values_are_truncated() {
         let long = format!("\\\"{}", "x".repeat(1_000_000));
         let message = fit_one_line(&format!(
             "unknown key {long:?} in {:?}; nearest: \"a\"",

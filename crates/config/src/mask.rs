@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_secrets_are_masked() {
+    fn config_mask_hides_only_secrets() {
         let text = r#"# A site.
 io = "epoll"
 [[route]]

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn one_liner_defaults_to_loopback() {
+    fn one_liner_listens_on_loopback_by_default() {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         assert_eq!(
             plan.listen,
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forwarding_one_liner_has_one_group_of_all_its_servers() {
+    fn forward_one_liner_groups_all_servers() {
         let servers = [1, 2].map(|last| ServerAddress::Ip(([10, 0, 0, last], 80).into()));
         let plan = Plan::one_liner(OneLiner::Forward(servers.to_vec()), Vec::new());
         assert_eq!(plan.routes[0].action, Action::forward(0));
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_matches_by_bytes_and_an_exact_path_only_itself() {
+    fn prefix_and_exact_paths_match_bytewise() {
         assert!(
             prefix("/p").matches(b"/p")
                 && prefix("/p").matches(b"/path")
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_covers_what_it_always_matches() {
+    fn path_match_covers_narrower_matches() {
         for (covering, covered) in [
             (PathMatch::Any, exact("/x")),
             (PathMatch::Any, PathMatch::Any),
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wildcard_stands_for_every_name_below() {
+    fn wildcard_host_matches_all_subdomains() {
         let below = Host::new("*.Example.com");
         for (host, matches) in [
             ("a.example.com", true),
@@ -432,13 +432,13 @@ mod tests {
     }
 
     #[test]
-    fn hosts_match_in_either_case() {
+    fn host_matching_ignores_case() {
         assert!(Host::new("Static.Example.com").matches(b"sTATIC.example.COM"));
         assert!(!Host::new("example.com").matches(b"example.org"));
     }
 
     #[test]
-    fn addresses_display_as_they_are_written() {
+    fn address_display_matches_config_syntax() {
         assert_eq!(
             Address::Tcp("[::1]:80".parse().expect("an address")).to_string(),
             "[::1]:80"

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_place_is_in_one_file() {
+    fn offsets_map_to_file_line_and_column() {
         let mut sources = Sources::of("a = 1\nb = 2".to_owned(), "a.toml".into());
         sources.push("d/b.toml".into(), String::new());
         sources.push("c.toml".into(), "é = 1\nf = 2\n".to_owned());

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_have_a_unit() {
+    fn durations_require_unit() {
         let not = |text| {
             format!(
                 "error: {text:?} is not a duration: expected a number and its unit, such as 250ms, 1.5s, 2m, 1h or 7d"
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_have_bounds() {
+    fn timeouts_are_range_checked() {
         check(
             parse_timeout,
             &[
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_binary_and_counts_decimal() {
+    fn size_suffixes_are_binary_and_count_suffixes_decimal() {
         for text in [
             "18446744073709551615",
             "100000000000000000000",
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_numbers_and_ranges_without_repetition() {
+    fn cpu_lists_reject_duplicates() {
         check(
             parse_cpus,
             &[
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_auto_or_a_number() {
+    fn threads_accepts_auto_or_number() {
         check(
             parse_threads,
             &[
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_modes_have_names() {
+    fn accept_modes_are_parsed() {
         check(
             parse_accept,
             &[
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_per_cent() {
+    fn shares_are_percentages() {
         let not = |text: &str| {
             format!("error: {text:?} is not a share: expected per cent such as \"50%\"")
         };
@@ -593,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_have_count_period_and_burst() {
+    fn rate_limits_are_parsed() {
         let not = |text: &str| {
             format!(
                 "error: {text:?} is not a rate: expected requests per second, minute or hour, such as \"100/s\", \"1k/m\" or \"10/h\""
@@ -626,7 +626,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_numbers_ranges_and_classes() {
+    fn statuses_accept_codes_ranges_and_classes() {
         let not = |text: &str| {
             format!(
                 "error: {text:?} is not a status: expected 200 to 599, a range such as \"200-299\", or a class such as \"2xx\""
@@ -648,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_self_signed_or_two_files() {
+    fn tls_argument_is_self_signed_or_certificate_and_key() {
         let not = |text: &str| {
             format!(
                 "error: {text:?} is not a certificate: expected self-signed, or the files of a certificate and its key such as site.pem,site.key"
@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn fixed_responses_have_a_final_status_and_a_body_where_allowed() {
+    fn fixed_response_status_and_body_are_validated() {
         check(
             parse_respond,
             &[
@@ -696,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_fixed_responses_cannot_break_the_framing() {
+    fn fixed_responses_reject_framing_fields() {
         let check = |name: &str, value: &str| outcome(check_header(name, value));
         assert_eq!(check("Content-Type", "text/plain"), "()");
         assert_eq!(check("a b", ""), "error: \"a b\" is not a header name");

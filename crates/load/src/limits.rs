@@ -25,16 +25,13 @@ pub const REQUEST_BYTES_MAX: usize = 32 * 1024;
 /// Maximum bytes of a request's body. Each core holds a copy, and a test with larger bodies measures the network.
 pub const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Bytes of a file of requests, of data rows or of a HAR recording: hundreds of thousands of requests, or hours of
-/// recording including the responses. The file is held in memory.
+/// Maximum bytes of a file of requests, of data rows or of a HAR recording, which is held in memory.
 pub const REQUESTS_BYTES_MAX: u64 = 256 << 20;
 
-/// Maximum bytes of an access log: about five million lines. Its text is freed before the run; 16 bytes per line
-/// remain.
+/// Maximum bytes of an access log: about five million lines. Before the run all but 16 bytes per line are freed.
 pub const ACCESS_LOG_BYTES_MAX: u64 = 1 << 30;
 
-/// Maximum bytes of a result's JSON. A result with an hour of seconds and a hundred kinds of requests has 3 MB, and
-/// merged results have no more kinds.
+/// Maximum bytes of a result's JSON. A result with an hour of seconds and a hundred kinds of requests has 3 MB.
 pub const RESULT_BYTES_MAX: u64 = 64 << 20;
 
 /// Bytes of a body up to which it is copied after each head, so that both are sent from one buffer. Copying this much

@@ -411,7 +411,7 @@ mod tests {
     use onrush_http::forwarded::Scheme;
 
     #[test]
-    fn idle_connection_memory() {
+    fn idle_connection_memory_is_within_limit() {
         let core = Core::simulated(Simulation::with_seed(1));
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         let crowd = ConnectionBudget::new(Shares::UNLIMITED);

@@ -139,7 +139,7 @@ fn reloads_under_load_lose_no_request() {
 }
 
 #[test]
-fn fixed_settings_cannot_be_reloaded() {
+fn changed_startup_settings_fail_reload() {
     let text = "threads = 1\n[[route]]\nrespond = { status = 200, body = \"one\" }\n";
     let (mut server, address) = started(text);
     for (other, what) in [
@@ -200,7 +200,7 @@ fn ports(server: &Server) -> Vec<SocketAddr> {
 }
 
 #[test]
-fn added_and_removed_addresses_leave_others_alone() {
+fn listener_changes_do_not_affect_other_listeners() {
     let route = "threads = 2\n[[route]]\nrespond = { status = 200, body = \"one\" }\n";
     let listen = |addresses: &[&str]| {
         let listen = addresses.iter();

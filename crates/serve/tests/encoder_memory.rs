@@ -6,7 +6,7 @@ use onrush_serve::compress::{Encoder, Then, level};
 const ENCODERS: usize = 32;
 
 #[test]
-fn encoder_memory_within_limit() {
+fn encoder_memory_is_within_limit() {
     let content = content();
     for coding in [Coding::Gzip, Coding::Brotli, Coding::Zstd] {
         let before = resident_bytes();

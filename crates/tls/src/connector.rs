@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn prepare_thread_draws_random_and_key() {
+    fn thread_preparation_initializes_random_and_key_exchange() {
         let setup = ClientSetup {
             verify: Verify::Nothing,
             ..ClientSetup::default()

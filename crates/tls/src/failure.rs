@@ -105,14 +105,14 @@ mod tests {
     use onrush_engine::{Error, Op};
 
     #[test]
-    fn kinds_are_in_counter_order() {
+    fn handshake_failure_discriminants_match_counters() {
         for (place, failure) in HandshakeFailure::ALL.into_iter().enumerate() {
             assert_eq!(failure as usize, place, "{failure:?}");
         }
     }
 
     #[test]
-    fn errors_map_to_kinds() {
+    fn tls_errors_map_to_failure_kinds() {
         let connection = |kind| HandshakeError::Connection(Error::new(Op::Recv, kind));
         let tls = HandshakeError::Tls;
         for (error, failure) in [

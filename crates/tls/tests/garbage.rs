@@ -24,7 +24,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn garbage_is_refused(
+    fn random_bytes_are_rejected(
         beginning in proptest::sample::select(&BEGINNINGS[..]),
         rest in proptest::collection::vec(any::<u8>(), 0..600),
     ) {
@@ -32,7 +32,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_received_that_was_not_sent(
+    fn tampered_data_is_never_delivered(
         changes in proptest::collection::vec((0u16..45_000, 1u8..), 0..4),
     ) {
         let bytes: Vec<u8> = changes
@@ -44,7 +44,7 @@ proptest! {
 }
 
 #[test]
-fn untouched_data_arrives() {
+fn unmodified_data_is_received() {
     support::tampering(&[]);
 }
 
@@ -58,7 +58,7 @@ fn tampered_handshake_terminates() {
 type Check = fn(&[u8]);
 
 #[test]
-fn past_failures_pass() {
+fn fuzz_regressions_pass() {
     let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/crashes");
     let targets: [(&str, Check); 2] = [
         ("tls_handshake", support::garbage),

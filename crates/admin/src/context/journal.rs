@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn last_events_are_kept_per_server() {
+    fn latest_events_are_kept_per_server() {
         let journal = Journal::default();
         assert_eq!(journal.last_number(), 0);
         (0..20).for_each(|_| journal.add(event("server_up", Some("a"))));

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn softirq_share_of_interval() {
+    fn softirq_share_is_computed_per_interval() {
         let before = parse("cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 10 0 10 70 5 0 5 0 0 0\nintr 5\n");
         let now = parse("cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 20 0 20 80 5 0 25 0 20 0\nintr 5\n");
         assert_eq!(before.len(), 1);

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_contains_the_addresses_that_share_its_prefix() {
+    fn network_contains_addresses_with_its_prefix() {
         for (network, prefix, address, is_in) in [
             ("10.1.2.3", 8, "10.255.0.1", true),
             ("10.1.2.3", 8, "11.0.0.1", false),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn network_covers_subnets() {
+    fn network_contains_its_subnets() {
         let network = |text: &str| crate::value::parse_network(text).expect(text);
         for (one, other, covers) in [
             ("10.0.0.0/8", "10.1.0.0/16", true),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_prefix_is_refused() {
+    fn overlong_network_prefix_is_rejected() {
         assert_eq!(Network::new([10, 0, 0, 1].into(), 33), None);
         assert_eq!(Network::new([0u16; 8].into(), 129), None);
     }

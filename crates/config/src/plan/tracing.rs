@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_of_all_traces_is_sampled() {
+    fn sampling_ratio_is_applied() {
         let count = |sample: SamplingRatio| {
             let numbers = (0..100_000_u128).map(|number| number * 0x9e37_79b9_7f4a_7c15_f39c);
             numbers.filter(|&number| sample.includes(number)).count()

@@ -113,7 +113,7 @@ mod tests {
     use crate::plan::TargetPart;
 
     #[test]
-    fn groups_are_substituted() {
+    fn rewrite_substitutes_capture_groups() {
         let pattern = value::parse_pattern("^/(?<kind>[a-z]+)/([^/]*)(/x)?$").expect("a pattern");
         for (to, path, becomes) in [
             ("/fixed", "/a/b", "/fixed"),

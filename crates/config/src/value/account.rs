@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_is_a_name_or_a_number() {
+    fn account_is_name_or_numeric_id() {
         for (text, account) in [
             ("www-data", Account::Name("www-data".into())),
             ("_apt", Account::Name("_apt".into())),

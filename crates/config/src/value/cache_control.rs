@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_cache_control_is_refused() {
+    fn invalid_cache_control_is_rejected() {
         for (text, expected) in [
             (
                 "",

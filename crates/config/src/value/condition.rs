@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_names_or_addresses_without_a_port() {
+    fn hosts_with_ports_are_rejected() {
         check(
             parse_host,
             &[
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_prefixes_or_exact() {
+    fn path_conditions_are_prefix_or_exact() {
         check(
             parse_path,
             &[
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_regex_is_explained() {
+    fn invalid_regex_error_has_reason() {
         let large = format!("(a{{1000}}){{{}}}", 1000);
         check(
             parse_pattern,
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_tokens_in_capitals() {
+    fn methods_must_be_uppercase_tokens() {
         check(
             parse_method,
             &[

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_is_text_and_fields_in_their_order() {
+    fn log_format_is_split_into_text_and_fields() {
         let format = parse_log_format("{{{client}}} \"{target}\" {header:X-Id}!");
         let text = |text: &str| LogPiece::Text(text.to_owned());
         let expected = vec![
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_log_field_is_named() {
+    fn unknown_log_field_error_suggests_nearest() {
         for (text, words) in [
             ("jsno", "is not a log format"),
             ("{stauts}", "unknown field {stauts}; nearest: {status}"),

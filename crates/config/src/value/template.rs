@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_is_text_and_variables_in_their_order() {
+    fn template_is_split_into_text_and_variables() {
         for (written, pieces) in [
             ("", vec![]),
             ("plain", vec![text("plain")]),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn every_variable_has_one_name() {
+    fn all_variable_names_are_parsed() {
         for (name, variable) in VARIABLES {
             assert_eq!(
                 parse_template(&format!("{{{name}}}")),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_variable_is_named() {
+    fn unknown_variable_error_suggests_nearest() {
         for (written, part) in [
             ("{hots}", "unknown variable {hots}; nearest: {host}"),
             ("{}", "unknown variable {}; expected one of: client.address"),

@@ -9,7 +9,7 @@ use crate::support::{MessageCases, check_errors, parsed};
 const ROUTE: &str = "[[route]]\nsynthetic = true\n";
 
 #[test]
-fn admin_address_is_read() {
+fn admin_address_is_parsed() {
     let tcp = Admin::Tcp {
         address: Address::Tcp("127.0.0.1:9901".parse().expect("an address")),
         token_file: "conf/token".into(),
@@ -38,7 +38,7 @@ fn admin_address_is_read() {
 }
 
 #[test]
-fn everything_wrong_is_named() {
+fn invalid_admin_settings_are_reported() {
     const BAD: &MessageCases = &[
         (
             "[admin]\naddress = \"127.0.0.1:9901\"",
@@ -73,7 +73,7 @@ fn everything_wrong_is_named() {
 }
 
 #[test]
-fn relative_socket_of_clients_is_not_one_for_admin() {
+fn admin_socket_cannot_equal_listen_socket() {
     let text = "[[listen]]\naddress = \"unix:a\"\n[admin]\naddress = \"unix:a\"\n[[route]]\nsynthetic = true";
     let refused = onrush_config::parse(text, Path::new("conf/onrush.toml"));
     let errors = refused.expect_err("one socket is for both").to_string();

@@ -10,7 +10,7 @@ fn rules(text: &str) -> Vec<CacheRule> {
 }
 
 #[test]
-fn rules_default_to_successful_responses() {
+fn cache_control_rules_default_to_successful_responses() {
     let plain = CacheRule {
         statuses: vec![(200, 299)],
         types: None,
@@ -38,7 +38,7 @@ fn rules_default_to_successful_responses() {
 }
 
 #[test]
-fn no_transform_forbids_encoding() {
+fn no_transform_disables_compression() {
     let forbids = |value: &str| {
         rules(&format!("synthetic = true\ncache_control = '{value}'"))[0].forbids_encoding()
     };
@@ -107,7 +107,7 @@ const BAD: &MessageCases = &[
 ];
 
 #[test]
-fn invalid_rules_are_refused() {
+fn invalid_cache_control_rules_are_rejected() {
     check_errors(BAD);
     let many = vec!["\"no-store\""; 101].join(", ");
     let text = format!("cache_control = [{many}]\n[[route]]\nsynthetic = true\n");
@@ -120,7 +120,7 @@ fn invalid_rules_are_refused() {
 }
 
 #[test]
-fn doubtful_rules_are_warned_of() {
+fn ineffective_cache_control_rules_cause_warnings() {
     check_warnings(&[
         (
             "cache_control = [\"no-store\", { type = \"text/css\", value = \"max-age=1\" }, { status = 404, value = \"no-store\" }, { status = [404, 500], value = \"no-store\" }]",

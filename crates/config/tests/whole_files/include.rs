@@ -93,7 +93,7 @@ fn route(status: u16) -> String {
 }
 
 #[test]
-fn included_routes_come_first() {
+fn included_routes_precede_own_routes() {
     let first = format!(
         "include = [\"z.toml\", \"conf.d/*.toml\", \"none/*.toml\"]\n[[listen]]\naddress = \":81\"\n{}",
         route(209)
@@ -121,7 +121,7 @@ fn included_routes_come_first() {
 }
 
 #[test]
-fn groups_are_known_in_all_files() {
+fn upstream_groups_are_shared_by_all_files() {
     let plan = parsed(&[
         (
             "onrush.toml",
@@ -141,7 +141,7 @@ fn groups_are_known_in_all_files() {
 }
 
 #[test]
-fn relative_paths_are_taken_from_the_file_that_they_are_in() {
+fn relative_paths_resolve_against_containing_file() {
     let plan = parsed(&[
         (
             "etc/onrush.toml",
@@ -198,7 +198,7 @@ fn relative_paths_are_taken_from_the_file_that_they_are_in() {
 }
 
 #[test]
-fn every_finding_has_the_place_in_its_own_file() {
+fn errors_have_positions_in_included_files() {
     let first = "include = \"conf.d/*.toml\"\nthreeds = 2\n[[route]]\nsynthetic = true\n";
     let a = "# é\n[[route]]\npath = \"/a\"\nforwrad = \"app\"\nforward = \"ap\"\n";
     let b = "[upstream.app]\nservers = [\"10.0.0.1:80\", \"10.0.0.1:80\"]\n\n[timeouts]\nconnect = \"soon\"\n";
@@ -226,7 +226,7 @@ fn every_finding_has_the_place_in_its_own_file() {
 }
 
 #[test]
-fn warnings_name_the_other_file() {
+fn warnings_refer_to_lines_in_other_files() {
     let parsed = parsed(&[
         (
             "onrush.toml",
@@ -324,7 +324,7 @@ fn invalid_includes_are_reported() {
 }
 
 #[test]
-fn circles_and_long_chains_end() {
+fn include_cycles_and_deep_nesting_are_rejected() {
     let said = errors(&[
         ("onrush.toml", "include = \"a.toml\"\n"),
         ("a.toml", "\ninclude = \"b.toml\"\n"),
@@ -360,7 +360,7 @@ fn circles_and_long_chains_end() {
 }
 
 #[test]
-fn all_files_together_have_bounds() {
+fn total_include_count_and_size_are_limited() {
     let mut many: Vec<(String, String)> = (0..10_001)
         .map(|at| (format!("d/{at}.toml"), String::new()))
         .collect();
@@ -385,7 +385,7 @@ fn all_files_together_have_bounds() {
 }
 
 #[test]
-fn toml_errors_name_their_file() {
+fn toml_errors_have_file_name() {
     let said = errors(&[
         (
             "onrush.toml",
@@ -402,7 +402,7 @@ fn toml_errors_name_their_file() {
 }
 
 #[test]
-fn include_has_its_place_at_the_top_and_in_files() {
+fn include_is_allowed_only_at_top_of_file() {
     let said = errors(&[(
         "onrush.toml",
         "[[route]]\nsynthetic = true\ninclude = \"a.toml\"\n",
@@ -420,7 +420,7 @@ fn include_has_its_place_at_the_top_and_in_files() {
 }
 
 #[test]
-fn included_file_may_be_empty_or_complete() {
+fn included_files_may_be_empty_or_complete() {
     let parsed = parsed(&[
         ("onrush.toml", "include = [\"a.toml\", \"empty.toml\"]\n"),
         ("a.toml", "[[route]]\nrespond = { status = 204 }\n"),
@@ -443,7 +443,7 @@ fn included_file_may_be_empty_or_complete() {
 }
 
 #[test]
-fn moved_settings_are_no_change() {
+fn settings_moved_to_included_file_are_unchanged() {
     let one = "[[route]]\nrespond = { status = 200 }\n[timeouts]\nconnect = \"1s\"\n";
     let before = Sources::single(one, "onrush.toml");
     let after = sources(&[

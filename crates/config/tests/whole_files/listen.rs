@@ -23,7 +23,7 @@ fn files(certificate: &str, key: &str) -> Certificate {
 }
 
 #[test]
-fn a_certificate_may_have_an_ocsp_response() {
+fn certificates_accept_ocsp_response_files() {
     let tls = listen(
         "tls = { certificate = \"a\", key = \"b\", ocsp = \"c\", certificates = [{ certificate = \"d\", key = \"e\", ocsp = \"/f\" }] }",
     );
@@ -42,7 +42,7 @@ fn a_certificate_may_have_an_ocsp_response() {
 }
 
 #[test]
-fn tls_has_one_certificate_or_several() {
+fn tls_accepts_multiple_certificates() {
     for (value, tls) in [
         ("\"self-signed\"", Some(Tls::self_signed())),
         ("false", None),
@@ -79,7 +79,7 @@ fn ca(revocation_lists: &[&str]) -> ClientAuthorities {
 }
 
 #[test]
-fn client_authorities_have_one_revocation_list_or_several() {
+fn client_crl_accepts_one_or_multiple_files() {
     for (keys, lists) in [
         ("client_crl = \"a.crl\"", &["conf/a.crl"][..]),
         (
@@ -95,7 +95,7 @@ fn client_authorities_have_one_revocation_list_or_several() {
 }
 
 #[test]
-fn misdirected_requests_are_refused_unless_served() {
+fn misdirected_requests_are_refused_by_default() {
     for (key, misdirected) in [
         ("", MisdirectedRequests::Refuse),
         (", misdirected = \"refuse\"", MisdirectedRequests::Refuse),
@@ -108,7 +108,7 @@ fn misdirected_requests_are_refused_unless_served() {
 }
 
 #[test]
-fn clients_with_certificates_are_required_unless_optional() {
+fn client_certificates_are_required_by_default() {
     let clients = |keys: &str| {
         let keys = format!("tls = {{ certificate = \"a\", key = \"b\", {keys} }}");
         listen(&keys).tls.expect("tls").clients
@@ -128,7 +128,7 @@ fn clients_with_certificates_are_required_unless_optional() {
 }
 
 #[test]
-fn proxy_protocol_is_limited_to_networks() {
+fn proxy_protocol_accepts_trusted_networks() {
     let networks = listen("proxy_protocol = { from = [\"10.0.0.0/8\", \"::1\"] }").proxy_protocol;
     let networks = networks.expect("networks");
     assert!(networks.contain([10, 0, 0, 1].into()) && !networks.contain([11, 0, 0, 1].into()));
@@ -141,7 +141,7 @@ fn proxy_protocol_is_limited_to_networks() {
 }
 
 #[test]
-fn forwarded_is_read() {
+fn forwarded_section_is_parsed() {
     for (send, x_forwarded, forwarded) in [
         ("x-forwarded", true, false),
         ("forwarded", false, true),
@@ -164,7 +164,7 @@ fn forwarded_is_read() {
 }
 
 #[test]
-fn every_timeout_has_its_key() {
+fn all_timeout_keys_are_parsed() {
     let keys = [
         "client_head",
         "client_body",
@@ -207,7 +207,7 @@ fn every_timeout_has_its_key() {
 }
 
 #[test]
-fn every_mistake_in_a_place_to_listen_has_its_sentence() {
+fn invalid_listen_settings_are_reported() {
     check_errors(BAD);
 }
 
@@ -299,7 +299,7 @@ const BAD: &MessageCases = &[
 ];
 
 #[test]
-fn the_proxy_protocol_from_everybody_is_warned_of() {
+fn proxy_protocol_from_any_client_causes_warning() {
     check_warnings(&[(
         "[[listen]]\naddress = \":80\"\nproxy_protocol = true",
         &[
@@ -309,7 +309,7 @@ fn the_proxy_protocol_from_everybody_is_warned_of() {
 }
 
 #[test]
-fn names_have_rules_of_their_own_for_clients() {
+fn server_names_have_own_client_certificate_rules() {
     let keys = "tls = { certificate = \"a\", key = \"b\", names = [{ host = [\"A.org\", \"*.b.org\"], client_ca = \"ca.pem\" }, { host = \"c.org\" }] }";
     let names = listen(keys).tls.expect("tls").names;
     assert_eq!(

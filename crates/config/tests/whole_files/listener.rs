@@ -7,14 +7,14 @@ use crate::support::{MessageCases, check_errors, check_warnings, parsed};
 const TWO: &str = "[[listen]]\naddress = \":80\"\nname = \"public\"\n[[listen]]\naddress = \"127.0.0.1:8080\"\n[[listen]]\naddress = \"unix:a.sock\"\n";
 
 #[test]
-fn a_listener_is_called_as_its_address_unless_it_has_a_name() {
+fn listener_name_defaults_to_address() {
     let plan = parsed(&format!("{TWO}[[route]]\nsynthetic = true")).plan;
     let names: Vec<&str> = plan.listen.iter().map(|listen| &*listen.name).collect();
     assert_eq!(names, ["public", "127.0.0.1:8080", "unix:conf/a.sock"]);
 }
 
 #[test]
-fn a_route_names_listeners_or_their_addresses() {
+fn routes_select_listeners_by_name_or_address() {
     for (written, names) in [
         ("\"public\"", &["public"][..]),
         ("\"80\"", &["public"]),
@@ -40,7 +40,7 @@ fn a_route_names_listeners_or_their_addresses() {
 }
 
 #[test]
-fn everything_wrong_is_named() {
+fn invalid_listener_names_are_reported() {
     const BAD: &MessageCases = &[
         (
             "[[listen]]\naddress = \":80\"\nname = \"public\"\n[[listen]]\naddress = \":81\"\nname = \"public\"",
@@ -89,7 +89,7 @@ fn everything_wrong_is_named() {
 }
 
 #[test]
-fn a_route_for_fewer_listeners_is_covered_by_one_for_more() {
+fn route_with_subset_of_listeners_is_unreachable() {
     const CASES: &MessageCases = &[
         (
             "[[listen]]\naddress = \":80\"\n[[listen]]\naddress = \":81\"\n[[route]]\npath = \"/a\"\nlistener = [\":80\", \":81\"]\nsynthetic = true\n[[route]]\npath = \"/a\"\nlistener = \":81\"\nsynthetic = true",
@@ -113,7 +113,7 @@ fn a_route_for_fewer_listeners_is_covered_by_one_for_more() {
 }
 
 #[test]
-fn a_host_that_a_route_before_takes_is_named() {
+fn unreachable_hosts_of_route_are_reported() {
     const CASES: &MessageCases = &[
         (
             "[[route]]\nhost = \"a.example\"\nsynthetic = true\n[[route]]\nhost = [\"a.example\", \"b.example\"]\npath = \"/x\"\nsynthetic = true",
@@ -136,7 +136,7 @@ fn a_host_that_a_route_before_takes_is_named() {
 }
 
 #[test]
-fn other_addresses_must_have_the_listeners_that_routes_ask_for() {
+fn replaced_listeners_must_include_route_listeners() {
     let text = format!("{TWO}[[route]]\nsynthetic = true\nlistener = \"127.0.0.1:8080\"");
     let mut plan = parsed(&text).plan;
     let at = |port| Listener::plain(Address::Tcp(([127, 0, 0, 1], port).into()));

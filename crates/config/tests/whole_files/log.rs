@@ -9,7 +9,7 @@ use onrush_config::plan::{
 use crate::support::{MessageCases, check_errors, parsed};
 
 #[test]
-fn access_log_is_read() {
+fn access_log_settings_are_parsed() {
     let combined = |to| AccessLog {
         to,
         format: LogFormat::Combined,
@@ -70,7 +70,7 @@ fn access_log_is_read() {
 }
 
 #[test]
-fn everything_wrong_is_named() {
+fn invalid_log_settings_are_reported() {
     const BAD: &MessageCases = &[
         (
             "[log]\nformat = \"json\"",
@@ -109,7 +109,7 @@ fn everything_wrong_is_named() {
 }
 
 #[test]
-fn the_error_log_needs_no_access_log() {
+fn error_log_works_without_access_log() {
     for (keys, format, level) in [
         ("", ErrorFormat::Text, LogLevel::Info),
         (

@@ -68,7 +68,7 @@ connect = "1s"
 "#;
 
 #[test]
-fn request_limits_are_read() {
+fn request_limits_are_parsed() {
     let plan = parsed("request_head_max = \"4k\"\nrequest_fields_max = 50\nrequest_target_max = 1000\n[[route]]\nsynthetic = true").plan;
     let limits = RequestLimits {
         head_bytes_max: 4096,
@@ -124,7 +124,7 @@ fn busy_poll_is_optional() {
 }
 
 #[test]
-fn client_limits_are_read() {
+fn client_limits_are_parsed() {
     let plan = parsed("[clients]\nconnections_max = \"10k\"\n[[route]]\nsynthetic = true").plan;
     assert_eq!(plan.clients.connections_max.map(u32::from), Some(10_000));
     assert_eq!(plan.clients.connections_per_address_max, None);
@@ -155,7 +155,7 @@ fn client_limits_are_read() {
 }
 
 #[test]
-fn a_full_file_means_what_it_says() {
+fn full_configuration_is_parsed() {
     let Parsed { plan, warnings } = parsed(FULL);
     assert_eq!(warnings, []);
     assert_eq!(plan.threads, Threads::Count(2.try_into().expect("not 0")));
@@ -247,7 +247,7 @@ fn a_full_file_means_what_it_says() {
 }
 
 #[test]
-fn a_short_file_means_the_same_as_its_one_liner() {
+fn minimal_file_equals_one_liner() {
     let forward = |address: &str| {
         let server = onrush_config::address::parse_server_url(address).expect("a server");
         Plan::one_liner(OneLiner::Forward(vec![server.address]), Vec::new())
@@ -282,7 +282,7 @@ fn a_short_file_means_the_same_as_its_one_liner() {
 }
 
 #[test]
-fn the_whole_of_an_error_as_it_is_printed() {
+fn error_output_has_excerpts_and_underlines() {
     let text = "[[route]]\npath = \"/p/\"\n  forwrad = \"app\"\n\n[timeouts]\nconnect = 10\n";
     let printed = parse(text, Path::new("conf/onrush.toml"))
         .expect_err("two mistakes")
@@ -299,7 +299,7 @@ conf/onrush.toml:6:11: connect in [timeouts] is a number: expected a duration su
 }
 
 #[test]
-fn every_mistake_has_its_place_and_its_sentence() {
+fn invalid_settings_are_reported_with_positions() {
     check_errors(BAD);
 }
 
@@ -608,7 +608,7 @@ const BAD: &MessageCases = &[
 ];
 
 #[test]
-fn a_file_without_routes_is_an_error() {
+fn file_without_routes_is_rejected() {
     for text in ["", "route = []", "threads = 1"] {
         assert_eq!(
             errors(text),
@@ -636,7 +636,7 @@ fn a_file_without_routes_is_an_error() {
 }
 
 #[test]
-fn all_mistakes_are_reported_at_once_in_the_order_of_the_text() {
+fn all_errors_are_reported_in_file_order() {
     let text =
         "threads = 0\nlisten = 1\n[[route]]\nforward = \"x\"\n[timeouts]\ndrain = \"\"\nx = 1";
     let places: Vec<String> = errors(text)
@@ -647,7 +647,7 @@ fn all_mistakes_are_reported_at_once_in_the_order_of_the_text() {
 }
 
 #[test]
-fn a_route_that_is_never_reached_is_warned_of() {
+fn shadowed_route_causes_warning() {
     let never = |line: usize, by: usize| {
         vec![format!(
             "{line}:1: this [[route]] is never reached: the one in line {by} matches all of its requests"
@@ -672,7 +672,7 @@ fn a_route_that_is_never_reached_is_warned_of() {
 }
 
 #[test]
-fn unused_groups_and_shared_cpus_are_warned_of() {
+fn unused_groups_and_shared_cpus_cause_warnings() {
     let text = "threads = 3\ncpus = \"0-1\"\n[[route]]\nsynthetic = true\n[upstream.app]\nservers = [\"a:1\"]";
     assert_eq!(
         warnings(text),
@@ -684,14 +684,14 @@ fn unused_groups_and_shared_cpus_are_warned_of() {
 }
 
 #[test]
-fn port_zero_may_be_listened_on_twice() {
+fn multiple_listeners_may_use_port_zero() {
     let text =
         "[[listen]]\naddress = \":0\"\n[[listen]]\naddress = \":0\"\n[[route]]\nsynthetic = true";
     assert_eq!(parsed(text).plan.listen.len(), 2);
 }
 
 #[test]
-fn relative_paths_are_taken_from_where_the_file_is() {
+fn relative_paths_resolve_against_config_directory() {
     let text = "[[route]]\nfiles = { root = \"www\" }";
     for (path, root) in [
         ("onrush.toml", "www"),
@@ -704,7 +704,7 @@ fn relative_paths_are_taken_from_where_the_file_is() {
 }
 
 #[test]
-fn too_much_of_anything_is_refused() {
+fn count_limits_are_enforced() {
     let listen: String = (0..1025)
         .map(|port| format!("[[listen]]\naddress = \"{}\"\n", port + 1))
         .collect();
@@ -734,7 +734,7 @@ fn too_much_of_anything_is_refused() {
 }
 
 #[test]
-fn no_damage_to_a_file_makes_it_panic() {
+fn damaged_file_does_not_panic() {
     for (at, _) in FULL.char_indices() {
         let _ = parse(&FULL[..at], Path::new("a"));
         let _ = parse(&FULL[at..], Path::new("a"));

@@ -7,7 +7,7 @@ use onrush_config::plan::{Account, Landlock};
 use crate::support::{check_errors, parsed};
 
 #[test]
-fn the_process_runs_as_a_user() {
+fn process_user_and_group_are_parsed() {
     let text = "[process]\nuser = \"www-data\"\ngroup = 33\n[[route]]\nsynthetic = true";
     let run_as = parsed(text).plan.process.run_as.expect("a user");
     assert_eq!(run_as.user, Account::Name("www-data".into()));
@@ -27,7 +27,7 @@ fn seccomp_is_optional() {
 }
 
 #[test]
-fn landlock_keeps_named_directories() {
+fn landlock_directories_are_parsed() {
     let plan = |text: &str| parsed(&format!("{text}\n[[route]]\nsynthetic = true")).plan;
     assert_eq!(plan("").process.landlock, None);
     assert_eq!(
@@ -55,7 +55,7 @@ fn landlock_keeps_named_directories() {
 }
 
 #[test]
-fn invalid_user_is_refused() {
+fn invalid_user_is_rejected() {
     check_errors(&[
         (
             "[process]\nuser = 0\ngroup = \"a b\"\nusr = 1",

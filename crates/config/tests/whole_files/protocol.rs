@@ -15,7 +15,7 @@ fn spoken(keys: &str) -> Protocol {
 }
 
 #[test]
-fn each_protocol_has_its_keys_and_defaults() {
+fn protocol_keys_and_defaults_are_parsed() {
     let far_end = LoadTarget::default();
     let over = |transport| LoadTarget {
         transport,
@@ -84,7 +84,7 @@ fn each_protocol_has_its_keys_and_defaults() {
 }
 
 #[test]
-fn everything_wrong_is_named() {
+fn invalid_protocol_settings_are_reported() {
     check_errors(&[
         (
             "[[listen]]\naddress = \":7\"\nprotocol = \"ecko\"",

@@ -31,7 +31,7 @@ fn text(text: &str) -> Piece {
 }
 
 #[test]
-fn conditions_mean_what_they_say() {
+fn route_conditions_are_parsed() {
     let when = route(
         r#"
         host = ["example.com", "*.Example.com"]
@@ -72,7 +72,7 @@ fn conditions_mean_what_they_say() {
 }
 
 #[test]
-fn negated_conditions_are_conditions() {
+fn negated_conditions_are_parsed() {
     let not = |keys: &str| route(keys).when.not;
     let one = not("not = { path = \"/public/\", method = \"GET\", scheme = \"http\" }");
     assert_eq!(one.len(), 1);
@@ -124,7 +124,7 @@ fn negated_conditions_are_conditions() {
 }
 
 #[test]
-fn access_means_what_it_says() {
+fn access_rules_are_parsed() {
     let access = route(
         r#"
         allow = ["10.0.0.0/8", "::1"]
@@ -163,7 +163,7 @@ fn access_means_what_it_says() {
 }
 
 #[test]
-fn fields_are_changed_by_templates() {
+fn header_edits_accept_templates() {
     let edits = route(
         r#"
         request_headers = { set = { Host = "app", X-Real-IP = "{client.address}" }, add = { X-Tag = ["a", "{{b}}"] }, remove = "Cookie" }
@@ -201,7 +201,7 @@ fn fields_are_changed_by_templates() {
 }
 
 #[test]
-fn upstream_headers_default_and_route() {
+fn route_overrides_default_upstream_headers() {
     let at = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let text = "upstream_headers = { hide = [\"Server\", \"Date\"], refuse = \"X-R\" }\n[[route]]\npath = \"/a\"\nforward = \"http://10.0.0.1\"\nupstream_headers = { hide = [\"X-A\"] }\n[[route]]\nforward = \"http://10.0.0.1\"";
     let plan = parsed(text).plan;
@@ -229,7 +229,7 @@ fn upstream_headers_default_and_route() {
 }
 
 #[test]
-fn response_filter_and_underscores_are_read() {
+fn response_filter_and_underscores_are_parsed() {
     for (keys, keeps_underscores, on) in [
         ("", false, ResponseFilter::RouteOnly),
         (
@@ -268,7 +268,7 @@ fn response_filter_and_underscores_are_read() {
 }
 
 #[test]
-fn prefixes_are_stripped_and_replaced_with_one_slash_between() {
+fn prefix_replacement_keeps_single_slash() {
     for (keys, path) in [
         ("path = \"/api/\"\nstrip_prefix = true", "/"),
         ("path = \"/api\"\nstrip_prefix = true", "/"),
@@ -305,7 +305,7 @@ fn prefixes_are_stripped_and_replaced_with_one_slash_between() {
 }
 
 #[test]
-fn a_limit_on_bodies_is_that_of_the_route_or_else_of_the_file() {
+fn route_overrides_global_body_limit() {
     let max = |top: &str, keys: &str| {
         let file = format!("{top}\n[[route]]\nsynthetic = true\n{keys}");
         let plan = parsed(&file).plan;
@@ -349,7 +349,7 @@ fn a_limit_on_bodies_is_that_of_the_route_or_else_of_the_file() {
 }
 
 #[test]
-fn error_pages_are_those_of_the_route_and_then_of_the_file() {
+fn route_error_pages_precede_global_ones() {
     let text = r#"
         error_pages = { 5xx = "sorry.html", 404 = { file = "404", content_type = "text/html" }, intercept = true }
         [[route]]
@@ -419,7 +419,7 @@ fn error_pages_are_those_of_the_route_and_then_of_the_file() {
 }
 
 #[test]
-fn timeouts_are_those_of_the_route_and_then_of_the_file() {
+fn route_overrides_global_timeouts() {
     let text = r#"
         [[route]]
         forward = "http://10.0.0.1"
@@ -464,7 +464,7 @@ fn timeouts_are_those_of_the_route_and_then_of_the_file() {
 }
 
 #[test]
-fn paths_are_rewritten_by_groups_that_exist() {
+fn rewrite_capture_groups_must_exist() {
     let path_edit = |keys: &str| route(keys).path_edit;
     let one = path_edit("rewrite = { match = \"^/u/([0-9]+)$\", to = \"/users?id=$1\" }");
     assert!(matches!(one, PathEdit::Rewrite(rules) if rules.len() == 1));
@@ -498,7 +498,7 @@ fn paths_are_rewritten_by_groups_that_exist() {
 }
 
 #[test]
-fn other_origins_are_named_or_all_of_them() {
+fn cors_origins_are_list_or_wildcard() {
     let cors = |keys: &str| route(&format!("cors = {{ {keys} }}")).cors.expect("cors");
     let any = cors("origins = \"*\"");
     assert_eq!(any.origins, None);
@@ -550,7 +550,7 @@ fn other_origins_are_named_or_all_of_them() {
 }
 
 #[test]
-fn compression_is_that_of_the_route_or_else_of_the_file() {
+fn route_overrides_global_compression() {
     let compress = |top: &str, keys: &str| {
         let file = format!("{top}\n[[route]]\nsynthetic = true\n{keys}");
         parsed(&file).plan.routes[0].compress.clone()
@@ -586,7 +586,7 @@ fn compression_is_that_of_the_route_or_else_of_the_file() {
 }
 
 #[test]
-fn redirects_have_a_place_and_a_status() {
+fn redirect_location_and_status_are_parsed() {
     let location = template(&[
         text("https://"),
         Piece::Variable(Variable::Host),
@@ -610,7 +610,7 @@ fn redirects_have_a_place_and_a_status() {
 }
 
 #[test]
-fn requests_are_split_between_groups_and_mirrored() {
+fn splits_and_mirrors_are_parsed() {
     let text = r#"
         [[route]]
         forward = [{ to = "app", weight = 95 }, { to = "canary", weight = 5 }, "http://c:1"]
@@ -646,7 +646,7 @@ fn requests_are_split_between_groups_and_mirrored() {
 }
 
 #[test]
-fn files_have_fallback() {
+fn files_fallback_is_parsed() {
     let files = |keys: &str| {
         let text = format!("[[route]]\nfiles = {{ root = \"/srv\", {keys} }}");
         match parsed(&text).plan.routes.remove(0).action {
@@ -674,7 +674,7 @@ fn files_have_fallback() {
 }
 
 #[test]
-fn a_response_may_be_a_file() {
+fn fixed_response_body_may_be_file() {
     let text = "[[route]]\nrespond = { status = 503, file = \"sorry.html\" }";
     assert_eq!(
         parsed(text).plan.routes[0].action,
@@ -695,7 +695,7 @@ fn a_response_may_be_a_file() {
 }
 
 #[test]
-fn compressed_siblings_are_looked_for_in_an_order() {
+fn precompressed_codings_keep_configured_order() {
     for (value, codings) in [
         ("false", vec![]),
         ("true", vec![Coding::Brotli, Coding::Zstd, Coding::Gzip]),
@@ -712,7 +712,7 @@ fn compressed_siblings_are_looked_for_in_an_order() {
 }
 
 #[test]
-fn every_mistake_in_a_route_has_its_place_and_its_sentence() {
+fn invalid_route_settings_are_reported() {
     check_errors(BAD);
 }
 
@@ -942,7 +942,7 @@ const BAD: &MessageCases = &[
 ];
 
 #[test]
-fn what_has_no_effect_in_a_route_is_warned_of() {
+fn ineffective_route_settings_cause_warnings() {
     check_warnings(IDLE);
 }
 
@@ -982,7 +982,7 @@ const IDLE: &MessageCases = &[
 ];
 
 #[test]
-fn unreachable_routes_are_warned_of() {
+fn unreachable_routes_cause_warnings() {
     for (earlier, later, is_covered) in [
         ("method = \"GET\"", "method = \"GET\"", true),
         ("method = [\"GET\", \"HEAD\"]", "method = \"GET\"", true),
@@ -1044,7 +1044,7 @@ fn unreachable_routes_are_warned_of() {
 }
 
 #[test]
-fn route_for_unserved_scheme_is_warned_of() {
+fn route_for_unserved_scheme_causes_warning() {
     const PLAIN: &str = "[[listen]]\naddress = \":80\"\n";
     const TLS: &str = "[[listen]]\naddress = \":443\"\ntls = \"self-signed\"\n";
     let no_tls = "this [[route]] is never reached: no [[listen]] uses TLS, and no proxy is trusted to report \"https\"";
@@ -1075,7 +1075,7 @@ fn route_for_unserved_scheme_is_warned_of() {
 }
 
 #[test]
-fn an_edit_that_may_make_a_refused_path_is_warned_of() {
+fn path_edit_into_denied_path_causes_warning() {
     fn two(guard: &str, editing: &str) -> Vec<String> {
         warnings(&format!(
             "[[route]]\n{guard}\n[[route]]\nforward = \"app\"\n{editing}\n[upstream.app]\nservers = [\"a:1\"]"
@@ -1118,7 +1118,7 @@ fn an_edit_that_may_make_a_refused_path_is_warned_of() {
 }
 
 #[test]
-fn edit_into_path_that_expression_refuses_is_warned_of() {
+fn path_edit_into_regex_denied_path_causes_warning() {
     let two = |guard: &str, editing: &str| {
         warnings(&format!(
             "[[route]]\npath = {guard:?}\nrespond = {{ status = 403 }}\n[[route]]\nforward = \"app\"\n{editing}\n[upstream.app]\nservers = [\"a:1\"]"
@@ -1159,7 +1159,7 @@ fn is_edit_warned_of(guard: &str, path: &str, edit: &str) -> bool {
 }
 
 #[test]
-fn edit_into_refused_path_below_own_prefix_is_warned_of() {
+fn path_edit_into_denied_subpath_causes_warning() {
     for (guard, path, edit) in [
         ("/api/v2/admin", "/api", "replace_prefix = \"/api/v2\""),
         ("~^/api/v2/admin", "/api", "replace_prefix = \"/api/v2\""),
@@ -1218,7 +1218,7 @@ fn edit_into_refused_path_below_own_prefix_is_warned_of() {
 }
 
 #[test]
-fn edit_that_brings_refused_text_in_is_warned_of() {
+fn path_edit_inserting_denied_text_causes_warning() {
     for (guard, path, edit) in [
         ("~[.]php$", "/x", "replace_prefix = \"/index.php\""),
         ("~n$", "/api", "replace_prefix = \"/admin\""),
@@ -1283,7 +1283,7 @@ fn edit_that_brings_refused_text_in_is_warned_of() {
 }
 
 #[test]
-fn edit_is_compared_decoded() {
+fn path_edit_is_decoded_before_deny_check() {
     for edit in [
         "replace_prefix = \"/%61dmin\"",
         "rewrite = { match = \"^/u/(.*)$\", to = \"/%61dmin/$1\" }",
@@ -1299,7 +1299,7 @@ fn edit_is_compared_decoded() {
 }
 
 #[test]
-fn edit_is_warned_of_only_where_listeners_meet() {
+fn path_edit_warning_requires_common_listener() {
     let two = |guard: &str, editing: &str| {
         warnings(&format!(
             "[[listen]]\naddress = \"127.0.0.1:1\"\nname = \"a\"\n[[listen]]\naddress = \"127.0.0.1:2\"\nname = \"b\"\n\
@@ -1316,7 +1316,7 @@ fn edit_is_warned_of_only_where_listeners_meet() {
 }
 
 #[test]
-fn edit_is_warned_of_only_where_methods_and_schemes_meet() {
+fn path_edit_warning_requires_common_method_and_scheme() {
     let two = |guard: &str, editing: &str| {
         warnings(&format!(
             "[[route]]\n{guard}\npath = \"/admin\"\nrespond = {{ status = 403 }}\n\
@@ -1341,7 +1341,7 @@ fn edit_is_warned_of_only_where_methods_and_schemes_meet() {
 }
 
 #[test]
-fn edit_after_same_refusal_is_not_warned_of() {
+fn no_path_edit_warning_if_earlier_route_denies() {
     let of = |other: &str| {
         warnings(&format!(
             "[[route]]\nhost = \"a.example\"\npath = \"/admin\"\nheaders = {{ X-Bot = \"1\" }}\nrespond = {{ status = 403 }}\n[[route]]\n{other}\nrespond = {{ status = 403 }}\n[[route]]\npath = \"/api/\"\nstrip_prefix = true\nforward = \"http://10.0.0.1\""
@@ -1368,7 +1368,7 @@ fn edit_after_same_refusal_is_not_warned_of() {
 }
 
 #[test]
-fn paths_that_no_request_has_are_refused() {
+fn unmatchable_paths_are_rejected() {
     check_errors(&[
         (
             "[[route]]\npath = \"/a%2fb\"\nsynthetic = true",

@@ -40,7 +40,7 @@ fn tracing_has_defaults() {
 }
 
 #[test]
-fn all_tracing_keys_are_read() {
+fn all_tracing_keys_are_parsed() {
     let keys = "endpoint = \"https://otel.example.com/api/otlp?x=1\"\ntls = { verify = false }\nheaders = { X-Key = \"k\" }\nservice_name = \"shop\"\nresource = { \"host.name\" = \"a\" }\nsample = 0.25\nparents = \"all\"\nbatch = 10\ninterval = \"1s\"\ntimeout = \"2s\"\nqueue = \"1k\"";
     let tracing = tracing(keys);
     let collector = &tracing.collector;
@@ -64,7 +64,7 @@ fn all_tracing_keys_are_read() {
 }
 
 #[test]
-fn tracing_errors_have_places() {
+fn tracing_errors_have_positions() {
     check_errors(&[
         (
             "[[route]]\nsynthetic = true\n[tracing]\nsample = 2",

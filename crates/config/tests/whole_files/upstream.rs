@@ -15,7 +15,7 @@ fn group(keys: &str) -> Upstream {
 }
 
 #[test]
-fn a_group_with_every_key_means_what_it_says() {
+fn full_upstream_group_is_parsed() {
     let found = group(
         r#"
         servers = [
@@ -117,7 +117,7 @@ fn body_of(group: &Upstream) -> Option<Pattern> {
 }
 
 #[test]
-fn servers_may_speak_http_2() {
+fn upstream_http2_settings_are_parsed() {
     let streams = |streams_max, connections_shared_max| {
         UpstreamProtocol::Http2(Multiplexing {
             streams_max,
@@ -152,7 +152,7 @@ fn servers_may_speak_http_2() {
 }
 
 #[test]
-fn short_forms_stand_for_the_defaults() {
+fn short_forms_use_defaults() {
     let servers = "servers = [\"a:1\", \"b:1\"]";
     let plain = group(servers);
     assert_eq!(plain.retries, Retries::default());
@@ -211,14 +211,14 @@ fn short_forms_stand_for_the_defaults() {
 }
 
 #[test]
-fn check_timeout_is_at_most_the_interval() {
+fn health_check_timeout_is_limited_by_interval() {
     let health =
         group("servers = [\"a:1\"]\nhealth = { path = \"/\", interval = \"500ms\" }").health;
     assert_eq!(health.expect("health").timeout, Duration::from_millis(500));
 }
 
 #[test]
-fn every_way_to_balance_has_its_name() {
+fn all_balancing_methods_are_parsed() {
     for (keys, balance) in [
         ("\"round_robin\"", Balance::RoundRobin),
         ("\"random\"", Balance::Random),
@@ -242,14 +242,14 @@ fn every_way_to_balance_has_its_name() {
 }
 
 #[test]
-fn proxy_protocol_prevents_reuse() {
+fn proxy_protocol_disables_connection_reuse() {
     let found = group("servers = [\"a:1\"]\nproxy_protocol = \"v2\"");
     assert_eq!(found.proxy_protocol, Some(ProxyVersion::V2));
     assert_eq!(found.reuse, Reuse::Never);
 }
 
 #[test]
-fn https_url_makes_tls_group() {
+fn https_url_enables_upstream_tls() {
     let parsed = parsed(
         "[[route]]\npath = \"/a\"\nforward = \"https://a\"\n[[route]]\npath = \"/b\"\nforward = \"http://a:443\"\n[[route]]\nforward = \"https://a:443/\"",
     );
@@ -263,7 +263,7 @@ fn https_url_makes_tls_group() {
 }
 
 #[test]
-fn every_mistake_in_a_group_has_its_place_and_its_sentence() {
+fn invalid_upstream_settings_are_reported() {
     check_errors(BAD);
 }
 
@@ -464,7 +464,7 @@ const BAD: &MessageCases = &[
 ];
 
 #[test]
-fn what_has_no_effect_in_a_group_is_warned_of() {
+fn ineffective_upstream_settings_cause_warnings() {
     check_warnings(IDLE);
 }
 
@@ -517,7 +517,7 @@ const IDLE: &MessageCases = &[
 ];
 
 #[test]
-fn backups_that_can_be_reached_are_not_warned_of() {
+fn reachable_backups_cause_no_warning() {
     let two = "{ address = \"10.0.0.9:1\", backup = true }";
     for (first, keys) in [
         ("10.0.0.1:1", ""),
@@ -533,7 +533,7 @@ fn backups_that_can_be_reached_are_not_warned_of() {
 }
 
 #[test]
-fn names_have_a_retry_and_a_bound_on_addresses() {
+fn resolve_retry_and_addresses_max_are_parsed() {
     let of = |keys: &str, server: &str| {
         let text =
             format!("[[route]]\nforward = \"app\"\n[upstream.app]\nservers = [{server}]\n{keys}");

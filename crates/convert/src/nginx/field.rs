@@ -58,8 +58,7 @@ fn parameter_test(name: &str, wanted: &Comparison<'_>) -> Formula {
     let spelt = |name: &str| tested(wanted, |test| Atom::Query(name.to_owned(), test));
     let spellings = spellings(name);
     let unknown = Formula::Unknown(
-        "names of parameters are case-sensitive; nginx ignores their case"
-            .to_owned(),
+        "names of parameters are case-sensitive; nginx ignores their case".to_owned(),
     );
     let filled = |name: &String| {
         let test = Test::Matches(ANY_CHARACTER.to_owned());

@@ -185,16 +185,16 @@ impl<'a> RuleHandler<Step<'a>> for Rewriting<'_, '_, 'a> {
             "set" => {
                 let name = canonical(directive.argument(0));
                 undecided::set(&name, directive.argument(1), &mut state.constants);
+                let notes = &mut self.work.notes;
                 match &*name {
-                    "args" => self.work.notes.left_out(
+                    "args" => notes.left_out(
                         directive,
                         "requests and redirects keep the query of the client",
                     ),
-                    "limit_rate" => self
-                        .work
-                        .notes
-                        .left_out(directive, "Onrush does not limit the rate of a response"),
-                    _ => self.work.notes.carried(directive),
+                    "limit_rate" => {
+                        notes.left_out(directive, "Onrush does not limit the rate of a response")
+                    }
+                    _ => notes.carried(directive),
                 }
                 return Ok(Flow::Next);
             }

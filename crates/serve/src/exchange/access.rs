@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn used_up_rate_survives_reload() {
+    fn exhausted_rate_limit_survives_reload() {
         let ledger = |plan: &Plan, before: Option<&AccessState>| {
             AccessState::new(plan, Vec::new(), before).expect("no thread is needed")
         };
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn old_and_new_configuration_share_concurrency_limit() {
+    fn concurrency_limit_is_shared_across_reload() {
         let limited = plan(&["rate_limit = { key = \"route\", concurrent = 1 }"]);
         let before = AccessState::new(&limited, Vec::new(), None).expect("no thread is needed");
         let after =

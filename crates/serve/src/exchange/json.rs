@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn string_is_escaped() {
+    fn json_string_is_escaped() {
         let mut out = String::new();
         push_string("a\"\\\n\u{1}</é", &mut out);
         assert_eq!(out, r#""a\"\\\n\u0001\u003c/é""#);

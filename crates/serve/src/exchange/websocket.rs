@@ -51,13 +51,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accept_matches_rfc_example() {
+    fn websocket_accept_matches_rfc_example() {
         let made = accept(b"dGhlIHNhbXBsZSBub25jZQ==");
         assert_eq!(made.as_slice(), b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
     }
 
     #[test]
-    fn invalid_keys_are_rejected() {
+    fn invalid_websocket_keys_are_rejected() {
         for key in [
             "",
             "dGhlIHNhbXBsZSBub25jZQ=",
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn generated_key_is_valid() {
+    fn generated_websocket_key_is_valid() {
         let chance = Random::new(1);
         let keys = [key(&chance), key(&chance)];
         assert_ne!(keys[0], keys[1]);

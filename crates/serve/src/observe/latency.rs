@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_the_powers_of_the_eighth_root_of_two() {
+    fn bucket_bounds_are_exponential_with_8_per_octave() {
         for (class, &nanoseconds) in NANOSECONDS.iter().enumerate() {
             let exact = seconds(class) * 1e9;
             assert!(
@@ -211,13 +211,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn duration_belongs_to_first_class_that_holds_it(nanoseconds in prop_oneof![0..2_000_u64, 0..3_000_000_u64, 0..400_000_000_000_u64, any::<u64>()]) {
+        fn duration_is_counted_in_smallest_fitting_bucket(nanoseconds in prop_oneof![0..2_000_u64, 0..3_000_000_u64, 0..400_000_000_000_u64, any::<u64>()]) {
             let first = NANOSECONDS.iter().position(|&bound| nanoseconds <= bound);
             prop_assert_eq!(class(Duration::from_nanos(nanoseconds)), first.unwrap_or(BOUNDS));
         }
 
         #[test]
-        fn quantile_is_within_one_class(mut durations in prop::collection::vec(2_000..100_000_000_000_u64, 1..50), share in 0.0..1.0_f64) {
+        fn quantile_error_is_at_most_one_bucket(mut durations in prop::collection::vec(2_000..100_000_000_000_u64, 1..50), share in 0.0..1.0_f64) {
             let latencies = Latencies::default();
             for &duration in &durations {
                 let duration = Duration::from_nanos(duration);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn octaves_and_classes_count_the_same() {
+    fn octave_counts_match_bucket_counts() {
         let (here, there) = (Latencies::default(), Latencies::default());
         let observe = |latencies: &Latencies, duration| {
             latencies.observe(class(duration), duration);

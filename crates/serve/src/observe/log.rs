@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_logged_at_once_then_summed() {
+    fn losses_are_logged_immediately_then_aggregated() {
         let lost = Lost::default();
         let told = |seconds: u64| lost.told(Instant::from_nanoseconds(seconds * 1_000_000_000));
         assert_eq!(told(100), Some(1));

@@ -109,7 +109,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn durations_are_within_their_bucket(
+        fn durations_are_within_native_histogram_bucket(
             mut durations in prop::collection::vec(prop_oneof![0..5_000_u64, 0..3_000_000_u64, 0..279_000_000_000_u64], 0..60),
             share in 0.0..1.0_f64,
         ) {

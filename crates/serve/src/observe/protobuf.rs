@@ -166,7 +166,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn encoding_matches_documentation() {
+    fn protobuf_encoding_matches_documentation_example() {
         let mut writer = Writer::default();
         // Examples from the documentation of the encoding.
         writer.varint(1, 150);
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn written_message_is_read_back(number: u64, bytes: Vec<u8>, long in 0usize..40_000) {
+        fn protobuf_message_round_trips(number: u64, bytes: Vec<u8>, long in 0usize..40_000) {
             let mut writer = Writer::default();
             writer.varint(7, number);
             writer.message(300, |inner| {
@@ -210,7 +210,7 @@ mod tests {
         }
 
         #[test]
-        fn reader_accepts_any_input(bytes: Vec<u8>) {
+        fn protobuf_reader_does_not_panic(bytes: Vec<u8>) {
             let _ = fields(&bytes).count();
         }
     }

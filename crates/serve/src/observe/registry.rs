@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn renamed_listener_keeps_its_number() {
+    fn renamed_listener_keeps_its_id() {
         let registry = Registry::default();
         let place = |address| registry.listener_number(address, address);
         let numbers = ["127.0.0.1:80", "127.0.0.1:81"].map(place);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn datagram_counters_are_bounded() {
+    fn datagram_counter_series_are_limited() {
         let registry = Registry::default();
         let first = registry.datagrams("sink");
         first.received(100);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_names_are_kept_and_bounded() {
+    fn traffic_series_are_reused_and_limited() {
         let registry = Registry::default();
         let first = registry.traffic(SeriesKind::Route, "/");
         assert!(Rc::ptr_eq(

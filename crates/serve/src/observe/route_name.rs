@@ -99,7 +99,7 @@ mod tests {
     use onrush_config::plan::Action;
 
     #[test]
-    fn route_name_ignores_other_routes() {
+    fn route_name_is_independent_of_other_routes() {
         let with = |version: &str| {
             let mut route = Route::to(Action::Synthetic);
             let value = ValueMatch::Exact(version.to_owned());

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_of_work_are_distinct() {
+    fn work_kinds_have_distinct_names() {
         for (at, (work, name)) in NAMES.iter().enumerate() {
             for (other, its_name) in &NAMES[..at] {
                 assert!(work != other && name != its_name, "{name}, {its_name}");

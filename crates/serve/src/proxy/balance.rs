@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn no_choice_without_capacity() {
+    fn no_server_is_chosen_without_capacity() {
         check(&[], &[], &[], &[None]);
         check(&[1], &[0], &[], &[None]);
         check(&[3, 1, 1], &[0, 1, 2], &[], &[None]);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn update_replaces_members() {
+    fn balancer_update_replaces_members() {
         for policy in POLICIES {
             let all: Vec<Member> = (0..6).map(|server| simulation::member(server, 2)).collect();
             let mut balancer = Balancer::new(policy, &all, 1);

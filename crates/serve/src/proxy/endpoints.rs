@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn address_keeps_endpoint() {
+    fn endpoint_is_kept_for_same_address() {
         let endpoints = endpoints("\"10.0.0.9:80\", { address = \"app:80\", addresses_max = 16 }");
         let now = Instant::from_nanoseconds(1);
         assert_eq!(located(&endpoints, 0), [Some(at(9))]);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn reload_changes_addresses_max() {
+    fn reload_applies_addresses_max() {
         let of = |max: u32| {
             let server = format!("{{ address = \"app:80\", addresses_max = {max} }}");
             upstream(&server, "")
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn ejection_and_return() {
+    fn ejected_server_returns_to_service() {
         let endpoints = endpoints("\"10.0.0.1:80\", \"10.0.0.2:80\"");
         let now = Instant::from_nanoseconds;
         let census = |out, in_service| GroupSnapshot {
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn trial_is_one_request() {
+    fn trial_is_limited_to_single_request() {
         let endpoints = endpoints("\"10.0.0.1:80\", \"10.0.0.2:80\"");
         let now = Instant::from_nanoseconds;
         let out = take_out(&endpoints, 0, 100).expect("it was in");
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn name_keeps_addresses_on_reload() {
+    fn hostname_keeps_resolved_addresses_on_reload() {
         let now = Instant::from_nanoseconds(1);
         let before = endpoints("\"app:80\", \"db:80\"");
         before.assign(0, &[at(1), at(2)], now);
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations_share_connection_count() {
+    fn connection_count_is_shared_across_reload() {
         let limited = |max| {
             let server = format!("{{ address = \"10.0.0.1:80\", connections_max = {max} }}");
             upstream(&server, "")
@@ -476,7 +476,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn state_follows_server(
+        fn ejection_state_follows_server_across_reloads(
             configurations in prop::collection::vec(
                 prop::sample::subsequence((1..=9_u8).collect::<Vec<_>>(), 2..9).prop_shuffle(),
                 1..12,

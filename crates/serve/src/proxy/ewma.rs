@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn value_is_zero_before_first_response() {
+    fn ewma_is_zero_before_first_response() {
         check(&[], 7, 0.0);
     }
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn series_is_exact_to_a_millionth() {
+    fn decay_error_is_below_one_millionth() {
         let decay = Decay::new(SECOND);
         for nanoseconds in (0..100_000_000).step_by(10_007) {
             let exact = (-(nanoseconds as f64) * 1e-9).exp();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn lagging_clock_is_ignored() {
+    fn clock_going_backwards_is_ignored() {
         check(&[(10, 80), (9, 5)], 9, 80.0);
     }
 }

@@ -336,7 +336,7 @@ mod tests {
     use onrush_engine::{Errno, Op};
 
     #[test]
-    fn failure_statuses() {
+    fn failure_kinds_map_to_statuses() {
         let short = |errno| Error::new(Op::Connect, Kind::Os(errno));
         let late = |op| Error::new(op, Kind::TimedOut);
         let refused = Error::new(Op::Connect, Kind::Os(Errno::CONNREFUSED));

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn transition_texts() {
+    fn health_transitions_are_formatted() {
         let refused = Error::new(Op::Connect, Kind::Os(Errno::CONNREFUSED));
         for (fault, expected) in [
             (
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_are_spread() {
+    fn health_check_start_is_jittered() {
         let due = |seed| {
             let mut health = Health::new(RULES, seed, Instant::default());
             let first = health.check_due();

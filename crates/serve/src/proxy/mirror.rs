@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn share_is_out_of_ten_thousand() {
+    fn mirror_share_is_per_ten_thousand() {
         for (share, chosen) in [(0, 0), (1, 1), (2_500, 2_500), (10_000, 10_000)] {
             let step = u64::MAX / 10_000;
             let count = (0..10_000)

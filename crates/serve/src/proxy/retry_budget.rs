@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn share_holds_over_time() {
+    fn retry_share_holds_over_time() {
         let granted = granted(&mut RetryBudget::new(20), 200_000, 3);
         // The window covers nine to ten slices.
         assert!((36_000..=44_000).contains(&granted), "{granted}");
     }
 
     #[test]
-    fn quiet_group_may_retry() {
+    fn idle_group_has_minimum_retries() {
         let mut budget = RetryBudget::new(20);
         budget.count_request(at(0));
         let granted = (0..100).filter(|_| budget.try_retry(at(0)));

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn weight_grows_from_a_tenth() {
+    fn slow_start_weight_grows_from_10_percent() {
         for (passed, percent) in [
             (0, 10),
             (1_000, 10),

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn call_is_passed_until_used() {
+    fn wakeup_is_passed_on_until_used() {
         let mut waiters = Waiters::new(4);
         assert_eq!(waiters.call(Some(2)), [0, 1, 2]);
         assert_eq!(waiters.call(Some(0)), [0], "none has lost its position");
@@ -230,7 +230,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_queue_tries_a_call_once(
+        fn each_queue_receives_a_wakeup_once(
             users in prop::collection::vec(prop::option::of(0..5_usize), 1..40),
         ) {
             let mut waiters = Waiters::new(5);

@@ -72,7 +72,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn old_amounts_expire() {
+    fn old_window_amounts_expire() {
         let at = |second: u64| Instant::from_nanoseconds(second * 1_000_000_000);
         let mut window = Window::<u32>::new(Duration::from_secs(10));
         window.add(3, at(100));
@@ -84,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sum_covers_nine_to_ten_slices(
+        fn window_sum_covers_nine_to_ten_slices(
             additions in prop::collection::vec((0..30_u64, 0..100_u64), 1..60),
         ) {
             let mut window = Window::<u64>::new(Duration::from_nanos(100));

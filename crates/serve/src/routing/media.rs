@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn media_types_by_extension() {
+    fn media_type_is_determined_by_extension() {
         for (name, media) in [
             ("index.html", "text/html; charset=utf-8"),
             ("INDEX.HTM", "text/html; charset=utf-8"),

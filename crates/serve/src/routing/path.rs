@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn path_normalization() {
+    fn paths_are_normalized() {
         for (path, meant) in [
             ("/", Ok("/")),
             ("/a/b.html", Ok("/a/b.html")),
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn rest_keeps_encodings() {
+    fn path_after_prefix_keeps_percent_encoding() {
         for (path, prefix, behind) in [
             ("/p/x%20y", "/p/", "x%20y"),
             ("/%70/x%2Fy", "/p", "/x%2Fy"),
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn part_keeps_encoded_slashes() {
+    fn path_slice_keeps_encoded_slashes() {
         let canonical = CanonicalPath::new("/a%2fb/c%2Fd");
         assert_eq!(canonical.text, "/a/b/c/d");
         for (part, written) in [

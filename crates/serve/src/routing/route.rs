@@ -264,7 +264,7 @@ mod tests {
     use std::net::IpAddr;
 
     #[test]
-    fn host_of_strips_port_and_dot() {
+    fn host_parsing_strips_port_and_trailing_dot() {
         for (authority, host) in [
             ("a.example", "a.example"),
             ("a.example:80", "a.example"),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn first_match_wins() {
+    fn first_matching_route_wins() {
         let routes = routes(vec![
             when(&["a.example"], exact("/exact")),
             when(&[], prefix("/p/")),
@@ -376,14 +376,14 @@ mod tests {
     }
 
     #[test]
-    fn no_match_is_none() {
+    fn unmatched_request_has_no_route() {
         let routes = routes(vec![when(&["a.example"], prefix("/p"))]);
         assert_eq!(chosen(&routes, &get("a.example", "/")), None);
         assert_eq!(chosen(&routes, &get("b.example", "/p")), None);
     }
 
     #[test]
-    fn not_conditions_match_as_a_whole() {
+    fn negated_group_requires_all_its_conditions() {
         let not = |conditions: Vec<RouteMatch>| RouteMatch {
             not: conditions,
             ..when(&[], prefix("/"))
@@ -516,7 +516,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn index_equals_linear_scan(
+        fn route_index_matches_linear_scan(
             conditions in proptest::collection::vec(
                 (
                     proptest::sample::subsequence(

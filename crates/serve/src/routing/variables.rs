@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subject_is_one_bounded_line() {
+    fn certificate_subject_is_sanitized_and_truncated() {
         let line = |text: &str| {
             let mut line = Vec::new();
             put_line(text, &mut |part| line.extend_from_slice(part));

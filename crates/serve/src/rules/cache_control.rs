@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_and_304_use_full_response_rule() {
+    fn partial_and_304_responses_use_file_content_type() {
         let typed = rules(&[
             (OK, &["text/html"], "no-cache", ServerCacheControl::Keep),
             (OK, &[], "max-age=1", ServerCacheControl::Keep),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn existing_fields_stay_or_are_replaced() {
+    fn existing_cache_fields_are_kept_or_replaced() {
         let stays = rules(&[(OK, &[], "max-age=1", ServerCacheControl::Keep)]);
         let replaced = rules(&[
             (OK, &["text/html"], "no-cache", ServerCacheControl::Replace),

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn template_determines_host_end() {
+    fn location_template_host_is_detected() {
         for (template, parts) in [
             ("/new{uri}", "/new{Uri}"),
             ("{path}", "{Path}"),

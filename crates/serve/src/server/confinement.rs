@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_are_allowed_except_root_and_devices() {
+    fn landlock_allows_directories_except_root_and_devices() {
         let of = |file: &str| directories_of(Path::new(file));
         let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
         assert_eq!(of("/etc/passwd"), paths(&["/etc"]));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn cpu_distribution_needs_matching_cores() {
+    fn cpu_distribution_requires_matching_cores() {
         let arrival = |network: Result<&[usize], &str>| ReceivingCpus {
             online: vec![0, 1],
             network: network.map(<[usize]>::to_vec).map_err(str::to_owned),

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn stricter_host_rule_is_misdirected() {
+    fn request_for_stricter_tls_host_is_misdirected() {
         let mut tls = Tls::with(vec![Certificate::SelfSigned]);
         assert!(ClientRules::new(&tls).is_none());
         let rule = |host: Host, clients| SniClientRule {

@@ -172,7 +172,7 @@ mod tests {
     use onrush_engine::Op;
 
     #[test]
-    fn errors_name_cause_and_remedy() {
+    fn start_errors_have_cause_and_remedy() {
         let listen = |address: Address, errno| {
             StartError::Listen(address, Error::new(Op::Listen, Kind::Os(errno))).to_string()
         };

@@ -560,7 +560,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fixed_response_is_the_same_on_every_driver() {
+    fn fixed_response_is_equal_on_all_drivers() {
         let what = OneLiner::Respond {
             status: 200,
             body: b"ok".to_vec(),

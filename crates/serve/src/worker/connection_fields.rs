@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connection_names_apply_to_trailers() {
+    fn connection_header_options_apply_to_trailers() {
         let of = |value: &'static str| {
             ConnectionFields::of(&[Header {
                 name: "Connection",

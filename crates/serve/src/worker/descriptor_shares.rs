@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_do_not_exceed_limit() {
+    fn descriptor_shares_do_not_exceed_limit() {
         for what in [plan(OneLiner::Synthetic), forwarding()] {
             for cores in [1, 2, 16, 128] {
                 for more in [4, 20, 64, 1_000, 1_000_000] {
@@ -236,13 +236,13 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_means_unlimited_shares() {
+    fn descriptor_shares_are_unlimited_without_limit() {
         let shares = Shares::new(None, &forwarding(), 2);
         assert_eq!(shares, Shares::UNLIMITED);
     }
 
     #[test]
-    fn ready_connections_are_reserved() {
+    fn descriptors_are_reserved_for_preconnect() {
         let mut plan = forwarding();
         plan.upstreams[0].preconnect = 30;
         let shares = Shares::new(Some(200), &plan, 2);

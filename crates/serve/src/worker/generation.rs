@@ -75,7 +75,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn wait_ends_with_last_site() {
+    fn generation_wait_ends_when_last_reference_drops() {
         let first = Generation::after(None);
         let second = Generation::after(Some(&first));
         assert_eq!((first.number(), second.number()), (1, 2));

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_counted_together() {
+    fn stalled_streams_are_counted_per_network() {
         let stalled = StalledByAddress::default();
         let change = |address: &str, before, now| {
             stalled.change(address.parse().expect("an address"), before, now)

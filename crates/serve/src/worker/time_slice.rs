@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn slice_yields_after_its_items() {
+    fn time_slice_yields_after_item_limit() {
         on_every_driver(|site| async move {
             let done: Rc<Cell<usize>> = Rc::default();
             let (core, its_done) = (site.core.clone(), Rc::clone(&done));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_dropped_in_slices() {
+    fn large_collections_are_dropped_in_slices() {
         on_every_driver(|site| async move {
             let plan = configured("[[route]]\nrespond = { status = 200 }\n");
             let (_, service) = site.serve_worker(&plan);

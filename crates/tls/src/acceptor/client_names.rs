@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exact_name_comes_before_the_longest_suffix() {
+    fn exact_name_precedes_longest_wildcard() {
         let rules = [
             vec!["*.a.org".to_owned()],
             vec!["x.a.org".to_owned(), "a.org".to_owned()],

@@ -130,7 +130,7 @@ fn certificate_is_selected_by_name() {
 }
 
 #[test]
-fn no_name_allows_every_certificate() {
+fn missing_server_name_allows_all_certificates() {
     let directory = tempfile::tempdir().unwrap();
     let of = |name: &str, host: &str| write(directory.path(), name, &[host], (2000, 2200));
     let names = load(&[

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn renewal_does_not_extend_session() {
+    fn ticket_renewal_does_not_extend_session() {
         let age = SESSION_AGE_MAX.as_secs();
         for (certificate, end) in [
             (None, NOW + age),

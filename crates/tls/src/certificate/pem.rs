@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_keys_are_named() {
+    fn unsupported_key_error_has_type_and_size() {
         for (words, expected) in [
             (
                 "genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:1024 -outform DER",
@@ -321,7 +321,7 @@ mod tests {
     use rustls::pki_types::pem::PemObject;
 
     #[test]
-    fn other_key_files_are_explained() {
+    fn invalid_key_file_errors_explain_cause() {
         let der = openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -outform DER");
         let ed = openssl("genpkey -algorithm ED25519 -outform DER");
         let pem = openssl("genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256");
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn other_certificate_files_are_explained() {
+    fn invalid_certificate_file_errors_explain_cause() {
         let words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=a -keyout /dev/null -outform DER";
         let der = openssl(words);
         for (bytes, part) in [

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn key_is_re_expanded_after_eviction() {
+    fn evicted_key_is_expanded_again() {
         let mut busy = KeySlot::EMPTY;
         let mut idle = KeySlot::EMPTY;
         let expected = (mark(&key(1)), mark(&key(2)));
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn reused_slot_is_not_confused() {
+    fn stale_key_slot_does_not_use_new_key() {
         let mut first = KeySlot::EMPTY;
         first.with(|| key(1), |_| ());
         let index = first.index;

@@ -163,7 +163,7 @@ fn records_interoperate_with_rustls() {
 }
 
 #[test]
-fn any_flipped_bit_is_detected() {
+fn flipped_bits_are_detected() {
     for suite in suites() {
         let mut pair = pair(suite);
         let record = pair.client_seals(b"abc");
@@ -247,7 +247,7 @@ fn inner_plaintext_length_is_bounded() {
 }
 
 #[test]
-fn unexpected_type_is_refused_by_first_byte() {
+fn unexpected_record_type_is_rejected_at_first_byte() {
     let (_, opener) = direction();
     for (header, expected) in [
         (&[20][..], Err(Alert::UNEXPECTED_MESSAGE)),
@@ -284,7 +284,7 @@ fn header_determines_record_length() {
 
 proptest! {
     #[test]
-    fn garbage_is_an_error_and_never_a_panic(garbage in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn invalid_records_fail_without_panic(garbage in proptest::collection::vec(any::<u8>(), 0..64)) {
         thread_local! {
             static PAIRS: std::cell::RefCell<Vec<Pair>> = std::cell::RefCell::new(suites().map(pair).collect());
         }

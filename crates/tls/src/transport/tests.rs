@@ -219,7 +219,7 @@ fn sent_data_is_echoed_unchanged() {
 }
 
 #[test]
-fn queued_bytes_arrive_whole() {
+fn queued_bytes_are_received_completely() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Intermediate).await;
         let wanted = bytes(2 * BUFFER_BYTES + 1);
@@ -283,7 +283,7 @@ async fn has_greeted(server: &Transport, client: &Transport) {
 }
 
 #[test]
-fn end_without_close_notify_is_truncated() {
+fn eof_without_close_notify_is_truncation() {
     on_every_driver(calm, |site| async move {
         for (is_silent, expected) in [
             (false, Ok(0)),
@@ -357,7 +357,7 @@ fn either_side_updates_keys() {
 }
 
 #[test]
-fn requested_key_update_is_immediate() {
+fn requested_key_update_is_sent_immediately() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Modern).await;
         let record = client
@@ -412,7 +412,7 @@ fn tickets_resume_next_connection() {
 }
 
 #[test]
-fn unsolicited_data_marks_connection_spent() {
+fn unsolicited_data_prevents_connection_reuse() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let (server, client) = site.pair(Profile::Intermediate).await;
         send(&server, b"unasked").await.unwrap();
@@ -727,7 +727,7 @@ fn file_is_sent_after_queued_data() {
 }
 
 #[test]
-fn an_idle_connection_holds_no_buffer() {
+fn idle_connection_holds_no_buffer() {
     for seed in seeds(SEEDS) {
         let core = Core::simulated(Simulation::with_seed(seed));
         run("simulated", core, &|site: Site| async move {

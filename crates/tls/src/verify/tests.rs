@@ -47,7 +47,7 @@ fn names_are_sanitized_for_logs() {
 }
 
 #[test]
-fn old_x509_version_is_named() {
+fn old_x509_version_error_has_version() {
     let (old, small) = (certificate(OLD), certificate(SMALL));
     // webpki returns this error for any certificate that it cannot parse.
     let error = webpki_error(&old);
@@ -69,7 +69,7 @@ fn webpki_error(certificate: &CertificateDer<'_>) -> Error {
 }
 
 #[test]
-fn unsupported_key_size_is_named() {
+fn unsupported_key_size_error_has_size() {
     let refused = |error: Error, certificate: &CertificateDer<'_>| {
         let mut heard = HandshakeFacts::default();
         let verified = heard.during(|| note_weak_key(Err(error.clone()), certificate));
@@ -94,7 +94,7 @@ fn unsupported_key_size_is_named() {
 }
 
 #[test]
-fn session_ends_when_the_first_revocation_list_expires() {
+fn session_ends_when_earliest_revocation_list_expires() {
     const NOW: u64 = 1_900_000_000;
     let old = certificate(OLD);
     let chain_end = certificate::chain_ends(&old, &[], NOW);

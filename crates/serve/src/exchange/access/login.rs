@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_login_needs_same_name_and_password() {
+    fn cached_login_requires_same_name_and_password() {
         let known = Known::default();
         let now = Instant::from_nanoseconds(1);
         known.remember(mark(&known, "ali", "baba"), now);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn queue_of_password_checks_is_bounded() {
+    fn password_check_queue_is_bounded() {
         // No thread reads the queue.
         let (jobs, queue) = sync_channel(PASSWORDS_WAITING_MAX);
         let (verifier, users, core) = (Verifier { jobs }, users(), simulated());
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn password_check_reports_ended_thread() {
+    fn password_check_fails_if_thread_has_exited() {
         let (jobs, queue) = sync_channel(3);
         let (verifier, users, core) = (Verifier { jobs }, users(), simulated());
         let wrong = Credentials {

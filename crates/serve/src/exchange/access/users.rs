@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_of_other_tools_verify() {
+    fn password_hashes_of_other_tools_verify() {
         for (hash, password) in HASHES {
             let users = users(&[("ali", hash)], None).expect("a hash");
             assert!(users.verify(b"ali", password.as_bytes()), "{hash}");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn world_readable_users_file_warns() {
+    fn world_readable_users_file_causes_warning() {
         let directory = tempfile::tempdir().expect("a directory");
         for (mode, count) in [(0o640, 0), (0o644, 1)] {
             let path = directory.path().join(format!("{mode:o}"));

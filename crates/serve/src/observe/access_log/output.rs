@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_wait_for_stalled_syslog_until_close() {
+    fn log_lines_wait_for_stalled_syslog_until_close() {
         const LINES: usize = 1000;
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("log");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn full_disk_leaves_at_most_one_torn_line() {
+    fn full_disk_leaves_at_most_one_partial_line() {
         for room in 0..20 {
             let mut disk = Disk {
                 room,
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_syslog_on_a_unix_socket_gets_every_line() {
+    fn slow_unix_syslog_receives_all_lines() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("log");
         let syslog = UnixDatagram::bind(&path).expect("a socket");

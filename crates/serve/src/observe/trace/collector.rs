@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_seconds_or_a_date() {
+    fn retry_after_accepts_seconds_or_date() {
         assert_eq!(retry_after(b"120"), Some(Duration::from_secs(120)));
         let past = retry_after(b"Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(past, Some(Duration::ZERO));

@@ -13,7 +13,7 @@ mod tests {
     use super::super::simulation::{Draws, Queues};
 
     #[test]
-    fn first_fills_in_order() {
+    fn first_policy_fills_servers_in_order() {
         for (full, avoid, expected) in [
             (&[][..], &[][..], Some(0)),
             (&[0], &[], Some(1)),
@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn first_leaves_last_servers_idle() {
+    fn first_policy_leaves_last_servers_idle() {
         let queues = Queues {
             load_max: 10,
             ..Queues::even(Policy::First, 10, 0.15, 1)

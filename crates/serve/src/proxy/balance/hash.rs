@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn points_depend_on_name_not_index() {
+    fn ring_points_depend_on_server_name() {
         let mut one = Balancer::new(FREE, &members(&[1; 5]), 1);
         let renumbered: Vec<Member> = members(&[1; 5])
             .into_iter()
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn key_owners_are_stable_across_releases() {
+    fn hash_key_owners_are_stable_across_releases() {
         // XXH3 of nothing and of an address, and the owners of some keys. A change of these moves the keys of all
         // users.
         assert_eq!(key(b""), 0x2d06_8005_38d3_94c2);
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn load_bound_holds_for_hot_key() {
+    fn bounded_load_holds_for_hot_key() {
         let weights = [3, 1, 1, 1, 2, 1, 1];
         let draws = Draws::idle(BOUNDED, &weights, 0);
         let mut balancer = draws.balancer();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn hot_key_stays_below_bound() {
+    fn hot_key_load_does_not_exceed_bound() {
         let draws = Draws::idle(BOUNDED, &[1; 10], 0);
         let mut balancer = draws.balancer();
         for key in 0..100 {
@@ -497,7 +497,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn index_equals_binary_search(
+        fn ring_index_matches_binary_search(
             weights in prop::collection::vec(1..50_u32, 1..12),
             places in prop::collection::vec(any::<u64>(), 100),
         ) {

@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_loads_take_turns_by_weight() {
+    fn equal_loads_are_distributed_by_weight() {
         for (weights, load, expected) in [
             ([1, 1, 1], [0, 0, 0], [20, 20, 20]),
             ([1, 2, 3], [0, 0, 0], [10, 20, 30]),

@@ -31,7 +31,7 @@ mod tests {
     use super::super::simulation::{Draws, Queues, Slowdown, assert_shares, shares};
 
     #[test]
-    fn unknown_latencies_share_by_weight() {
+    fn unknown_latencies_are_distributed_by_weight() {
         for seed in 1..=4 {
             let weights = [3, 1, 2];
             let draws = Draws::idle(Policy::PeakEwma, &weights, seed);

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn only_serving_passes() {
+    fn only_serving_status_passes_grpc_check() {
         let serving = [0, 0, 0, 0, 2, 8, 1];
         assert!(evaluate(&answer(&serving, Some(0))).is_ok());
         for (body, status, said) in [

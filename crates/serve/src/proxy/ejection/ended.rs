@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn ejection_ends_when_the_name_loses_the_address() {
+    fn ejection_ends_when_dns_address_is_removed() {
         let eject = Eject::on(EjectOn::Connections);
         let mut plan = upstream(&[1], Some(eject));
         plan.servers[0].address = ServerAddress::Name {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn ejection_ends_with_a_configuration_that_has_none_or_not_the_server() {
+    fn ejection_ends_when_reload_removes_server_or_ejection() {
         let eject = Eject::on(EjectOn::Connections);
         let plan = upstream(&[1, 2, 3], Some(eject));
         let before = Endpoints::new(&plan, None);

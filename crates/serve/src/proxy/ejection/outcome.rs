@@ -95,7 +95,7 @@ mod tests {
     use onrush_http::Refusal;
 
     #[test]
-    fn local_shortage_is_no_evidence() {
+    fn local_errors_are_not_server_failures() {
         let connect = |errno| Failure::Connect(Error::new(Op::Connect, Kind::Os(errno)));
         let late = Error::new(Op::Recv, Kind::TimedOut);
         for (failure, on_connections, on_responses) in [

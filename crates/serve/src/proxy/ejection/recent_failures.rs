@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recent_failure_is_avoided_for_a_while() {
+    fn recently_failed_server_is_avoided_temporarily() {
         let failures = RecentFailures::default();
         let start = Instant::from_nanoseconds(1);
         let half = AVOID_TIME / 2;

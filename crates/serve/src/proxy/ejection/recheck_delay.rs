@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn absences_double_and_service_reduces_them() {
+    fn ejection_time_doubles_and_decays_in_service() {
         let mut absence = EjectionHistory::default();
         let mut now = 1_000_000;
         let mut out_for = |serves: u64| {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn other_cause_resets_delay() {
+    fn different_cause_resets_recheck_delay() {
         let mut absence = EjectionHistory::default();
         for _ in 0..5 {
             absence.begin(Cause::Unreachable, &terms(), at(1));

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_call_is_passed_on() {
+    fn unusable_wakeup_is_passed_to_next_queue() {
         on_simulated_core(|core| async move {
             let before = group(&[1, 2], None);
             let after = group(&[2, 3], Some(before.endpoints()));

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_matched_by_occurrence() {
+    fn duplicate_names_are_matched_in_order() {
         for (before, now, positions) in [
             (&[1, 2, 3][..], &[3, 1][..], &[Some(2), Some(0)][..]),
             (&[1], &[2, 1], &[None, Some(0)]),

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_clients_take_turns() {
+    fn waiting_clients_are_served_round_robin() {
         let core = Core::simulated(Simulation::with_seed(1));
         let group = group();
         let (all, counts) = (ClientCounts::default(), CoreClientCounts::default());

@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn in_flight_is_shared_by_configurations() {
+    fn in_flight_count_is_shared_across_reload() {
         let hashed = Upstream {
             balance: plan::Balance::Hash(plan::HashKey::Path),
             ..upstream(&[1, 2])
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_taken_over() {
+    fn failure_counts_survive_reload() {
         let before = group(&upstream(&[1, 2]), None, None);
         let ejection = before.ejection().expect("it is on by default");
         let failed = (Outcome::Failed, Some(&Failure::Closed));
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_of_configurations_share_length() {
+    fn queue_length_is_shared_across_reload() {
         on_simulated_core(1, |_| async move {
             let mut limited = upstream(&[1]);
             limited.servers[0].connections_max = NonZeroU32::new(1);
@@ -477,7 +477,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn server_lives_while_configured(
+        fn server_is_freed_when_no_configuration_uses_it(
             configurations in prop::collection::vec(
                 prop::sample::subsequence((1..=6_u8).collect::<Vec<_>>(), 1..6).prop_shuffle(),
                 1..10,

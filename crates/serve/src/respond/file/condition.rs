@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_are_unconditional() {
+    fn unrelated_fields_do_not_make_request_conditional() {
         let fields = [
             ("Host", "h"),
             ("Accept", "*/*"),

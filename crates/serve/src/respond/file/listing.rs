@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped() {
+    fn file_names_in_listing_are_escaped() {
         let page = as_page(
             "/<a>/",
             ParentLink::Nothing,
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn json_listing_has_types() {
+    fn json_listing_has_entry_types() {
         assert_eq!(
             as_json(&directory(&[b"a/", b"\"b\""])),
             "[\n{\"name\":\"a\",\"type\":\"directory\",\"mtime\":\"Sun, 06 Nov 1994 08:49:37 GMT\"},\n\
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn unrepresentable_time_is_left_out() {
+    fn unrepresentable_mtime_is_omitted_from_listing() {
         for seconds in [-1, i64::MAX] {
             let odd = Metadata {
                 modified_seconds: seconds,

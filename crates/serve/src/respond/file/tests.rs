@@ -171,7 +171,7 @@ fn http_1_0_client_gets_connection_field() {
 }
 
 #[test]
-fn files_of_all_lengths_are_sent_whole() {
+fn files_of_all_sizes_are_sent_completely() {
     let held = FILE_IN_MEMORY_MAX;
     for length in [0, 1, held - 1, held, held + 1, 300_000] {
         let tree = Tree::new();
@@ -240,7 +240,7 @@ fn directory_serves_first_existing_index() {
 }
 
 #[test]
-fn missing_slash_redirects_to_same_host() {
+fn directory_without_slash_redirects_to_same_host() {
     let tree = Tree::of(&["dir/index.html", "d r/sub/index.html", "\\h/x", "p/x"]);
     for (target, location) in [
         ("/dir", "/dir/"),
@@ -267,7 +267,7 @@ fn missing_slash_redirects_to_same_host() {
 }
 
 #[test]
-fn files_get_path_after_route_prefix() {
+fn file_path_excludes_stripped_route_prefix() {
     let tree = Tree::of(&["index.html", "a", "static/a"]);
     for (path, target, found) in [
         (PathMatch::Prefix("/static/".into()), "/static/a", 200),
@@ -374,7 +374,7 @@ fn hidden_option_serves_dot_files() {
 }
 
 #[test]
-fn links_within_root_are_followed() {
+fn symlinks_within_root_are_followed() {
     let tree = Tree::of(&["a/file", "b/x"]);
     symlink("a/file", tree.path("link")).unwrap();
     symlink("../a", tree.path("b/up")).unwrap();
@@ -384,7 +384,7 @@ fn links_within_root_are_followed() {
 }
 
 #[test]
-fn link_is_hidden_by_its_own_name() {
+fn symlink_with_hidden_name_is_not_served() {
     let tree = Tree::of(&["..data/index.html"]);
     symlink("..data/index.html", tree.path("index.html")).unwrap();
     symlink("..data", tree.path("visible")).unwrap();

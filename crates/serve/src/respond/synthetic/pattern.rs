@@ -69,13 +69,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_has_fifty_bytes() {
+    fn pattern_lines_have_50_bytes() {
         let line = b".123456789.123456789.123456789.123456789.12345678\n";
         assert!(LINES.chunks(LINE).all(|found| found == line));
     }
 
     #[test]
-    fn chunks_contain_single_bytes() {
+    fn chunked_pattern_has_one_byte_per_chunk() {
         let mut reader = onrush_http::body::BodyReader::new(onrush_http::Framing::Chunked);
         let limits = onrush_http::Limits::DEFAULT;
         let (mut at, mut payload) = (0, Vec::new());
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn random_bytes_are_spread_evenly() {
+    fn random_bytes_are_uniform() {
         let mut counts = [0u32; 256];
         RANDOM.iter().for_each(|&byte| counts[byte as usize] += 1);
         assert!(counts.iter().all(|count| (150..350).contains(count)));

@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_suffixes_and_bounds() {
+    fn query_numbers_accept_suffixes_and_are_bounded() {
         for (text, value) in [
             ("10", Some(10)),
             ("10k", Some(10_240)),
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_query_requests_help() {
+    fn empty_query_returns_help() {
         let parse = |query| Query::parse(query, || 0);
         assert_eq!(parse(None), ParsedQuery::Response(Query::DEFAULT));
         for query in ["", "h", "help"] {
@@ -410,7 +410,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_query_is_within_limits(
+        fn parsed_queries_are_within_limits(
             query in "([srtwPcCKbBekSRpvAhx][=a]-?[0-9]{0,25}[kmgrKMGRx]{0,8}[&?,;/]?){0,6}",
             bits in proptest::prelude::any::<u64>(),
         ) {

@@ -40,7 +40,7 @@ fn lines(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn default_response_is_empty_with_report() {
+fn default_response_has_empty_body_and_report_field() {
     let dashes = "-".repeat(29);
     let target = request("GET", "/", "");
     assert_eq!(
@@ -81,7 +81,7 @@ fn body_has_requested_size() {
 }
 
 #[test]
-fn head_has_length_of_get() {
+fn head_has_content_length_of_get() {
     for target in ["/?s=1k", "/?s=10m", "/?s=1k&k=1", "/?s=1k&p=10", "/?h"] {
         let response = exchange_text(&plan(), &request("HEAD", target, ""));
         let (head, body) = split(&response);
@@ -121,7 +121,7 @@ fn bodiless_statuses_have_no_body() {
 }
 
 #[test]
-fn fields_follow_the_query() {
+fn response_fields_follow_query_parameters() {
     let response = get("/?c=0");
     assert_eq!(field(&response, "Cache-Control"), Some("no-cache"));
     assert!(field(&response, "X-rsp").unwrap().contains("cache=0"));
@@ -138,7 +138,7 @@ fn fields_follow_the_query() {
 }
 
 #[test]
-fn connection_option_is_respected() {
+fn connection_field_is_respected() {
     let close = "Connection: close\r\n";
     for (target, fields, responses) in [
         ("/?s=1", "", 2),
@@ -178,7 +178,7 @@ fn connection_option_is_respected() {
 }
 
 #[test]
-fn announced_length_may_differ() {
+fn content_length_may_differ_from_body() {
     for (target, announced) in [
         ("/?s=10&b=100", Some("100")),
         ("/?s=10&b=1", Some("1")),
@@ -193,7 +193,7 @@ fn announced_length_may_differ() {
 }
 
 #[test]
-fn chunks_have_one_byte_each() {
+fn chunked_body_has_one_byte_per_chunk() {
     let response = get("/?s=12&k=1");
     assert_eq!(field(&response, "Transfer-Encoding"), Some("chunked"));
     assert_eq!(field(&response, "Content-Length"), None);
@@ -219,7 +219,7 @@ fn chunks_have_one_byte_each() {
 }
 
 #[test]
-fn random_and_piecewise_bodies_have_requested_size() {
+fn random_and_paced_bodies_have_requested_size() {
     for (target, length) in [
         ("/?s=1000&R=1", 1000),
         ("/?s=100k&R=1", 102_400),
@@ -294,7 +294,7 @@ fn expect_continue_is_answered_before_response() {
 }
 
 #[test]
-fn malformed_or_truncated_body_is_refused() {
+fn malformed_or_truncated_request_body_gets_400() {
     let head = "POST /?s=1 HTTP/1.1\r\nHost: h\r\n";
     let response = exchange_text(
         &plan(),
@@ -320,7 +320,7 @@ fn missing_body_gets_408() {
 }
 
 #[test]
-fn b_limits_bytes_read_before_response() {
+fn parameter_b_limits_body_bytes_read_before_response() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         let text = request("POST", "/?s=1&B=10", "Content-Length: 20\r\n") + "0123456789";
@@ -412,7 +412,7 @@ fn idle_timeout_is_as_requested() {
 }
 
 #[test]
-fn stopping_core_sends_delayed_response_and_closes() {
+fn stop_sends_delayed_response_and_closes() {
     on_simulated_cores(|site| async move {
         let mut client = site.connect(&site.serve(&plan())).await;
         client

@@ -77,7 +77,7 @@ fn denied_network_gets_403_and_keeps_connection() {
 }
 
 #[test]
-fn networks_match_reported_client() {
+fn access_networks_match_forwarded_client_address() {
     let far = Network::new([192, 0, 2, 0].into(), 24).expect("a prefix");
     let mut plan = plan(Access {
         allow: Networks(vec![far]),
@@ -104,7 +104,7 @@ fn networks_match_reported_client() {
 }
 
 #[test]
-fn rate_excess_gets_429_with_retry_after() {
+fn request_above_rate_gets_429_with_retry_after() {
     let responses = exchange_text(&plan(hourly(RateKey::Address, 2)), &GET.repeat(3));
     assert_eq!(statuses(&responses), ["200", "200", "429"]);
     assert!(
@@ -131,7 +131,7 @@ fn rate_key_selects_counter() {
 }
 
 #[test]
-fn refusals_have_route_fields_if_configured() {
+fn refusals_get_route_response_fields_if_configured() {
     for (on, edited) in [
         (ResponseFilter::RouteOnly, 1),
         (ResponseFilter::Always, 2),
@@ -182,7 +182,7 @@ fn concurrency_counts_until_response_is_complete() {
 }
 
 #[test]
-fn departed_client_frees_concurrency() {
+fn disconnected_client_frees_concurrency_slot() {
     on_every_driver(|site| async move {
         let rest = 1_000_000;
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n1", rest + 1);
@@ -257,7 +257,7 @@ fn rate_is_checked_before_password() {
 // A thread checks passwords, and virtual time does not wait for threads, so these tests use kernel drivers only.
 
 #[test]
-fn only_right_password_is_admitted() {
+fn only_correct_password_is_accepted() {
     on_kernel_cores(|site| async move {
         let address = site.serve(&plan(password()));
         let mut client = site.connect(&address).await;
@@ -311,7 +311,7 @@ fn request_waits_once_for_password_check() {
 }
 
 #[test]
-fn departed_client_does_not_block_password_checks() {
+fn disconnected_client_does_not_block_password_checks() {
     on_kernel_cores(|site| async move {
         let address = site.serve(&plan(password()));
         let gone = site.connect(&address).await;

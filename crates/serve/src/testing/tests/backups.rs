@@ -58,13 +58,13 @@ fn backup_is_used_with_defaults() {
 }
 
 #[test]
-fn backup_is_used_with_any_ejection() {
+fn backup_is_used_with_all_ejection_modes() {
     is_used(|group| group.eject = None);
     is_used(|group| group.eject = Some(Eject::default()));
 }
 
 #[test]
-fn backup_is_used_with_any_balancing() {
+fn backup_is_used_with_all_balancing_methods() {
     is_used(|group| group.balance = Balance::Random);
     is_used(|group| group.balance = Balance::PowerOfTwo);
     is_used(|group| group.balance = Balance::LeastConnections);
@@ -130,7 +130,7 @@ fn retryable_status_uses_backup() {
 }
 
 #[test]
-fn full_server_is_queued_for() {
+fn request_waits_for_full_primary_instead_of_backup() {
     on_simulated_cores(|site| async move {
         let slow = [
             Step::Read,

@@ -145,7 +145,7 @@ fn close_delimited_body_is_chunked() {
 }
 
 #[test]
-fn http_1_0_client_gets_payload_of_chunks() {
+fn http_1_0_client_gets_dechunked_body() {
     on_every_driver(|site| async move {
         let response = framed_by_chunks("HTTP/1.1 200 OK\r\n", &bytes(LARGE));
         let upstream = site.upstream(&[&[Step::Read, Step::Send(response)]]);
@@ -157,7 +157,7 @@ fn http_1_0_client_gets_payload_of_chunks() {
 }
 
 #[test]
-fn bodies_flow_in_both_directions_at_once() {
+fn request_and_response_bodies_are_forwarded_concurrently() {
     on_every_driver(|site| async move {
         // The server responds to each part before it has received the next, like an echo. Neither side may buffer more
         // than necessary.
@@ -219,7 +219,7 @@ fn body_waits_for_100_continue() {
 }
 
 #[test]
-fn refused_expectation_closes_connection() {
+fn rejected_100_continue_closes_connection() {
     let script = [
         Step::ReadHead,
         send("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n"),
@@ -288,7 +288,7 @@ fn pipelined_responses_keep_order() {
 }
 
 #[test]
-fn pipelined_forwarded_and_generated_keep_order() {
+fn pipelined_forwarded_and_local_responses_keep_order() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::Read,

@@ -93,7 +93,7 @@ fn streamed_body_is_refused_at_limit() {
 }
 
 #[test]
-fn limit_after_response_closes_connection() {
+fn body_limit_after_response_closes_connection() {
     on_every_driver(|site| async move {
         let response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n";
         let upstream = site.upstream(&[&[Step::ReadHead, send(response), Step::WaitForEnd]]);
@@ -111,7 +111,7 @@ fn limit_after_response_closes_connection() {
 }
 
 #[test]
-fn limit_applies_to_generated_responses() {
+fn body_limit_applies_to_local_responses() {
     let plan = configured(
         r#"
         request_body_max = 3
@@ -154,7 +154,7 @@ fn limit_applies_to_generated_responses() {
 }
 
 #[test]
-fn refused_body_keeps_earlier_responses() {
+fn oversized_body_keeps_earlier_pipelined_responses() {
     let get = "GET /first HTTP/1.1\r\nHost: h\r\n\r\n";
     let requests = format!("{get}{}{get}", post("Content-Length: 5", "large"));
     let script = [Step::Read, Step::Echo, Step::Again];

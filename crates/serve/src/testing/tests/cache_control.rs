@@ -64,7 +64,7 @@ fn site(keys: &str) -> (TempDir, Plan) {
 }
 
 #[test]
-fn files_use_first_matching_rule() {
+fn files_use_first_matching_cache_rule() {
     let (_directory, plan) = site("compress = true");
     for (path, expected) in [
         ("/", "no-cache"),
@@ -91,7 +91,7 @@ fn files_use_first_matching_rule() {
 }
 
 #[test]
-fn partial_and_304_responses_use_rule_of_file() {
+fn partial_and_304_responses_use_file_cache_rule() {
     let (_directory, plan) = site("compress = true");
     for (path, expected) in [
         ("/index.html", "no-cache"),
@@ -129,7 +129,7 @@ fn partial_and_304_responses_use_rule_of_file() {
 }
 
 #[test]
-fn rules_match_statuses() {
+fn cache_rules_match_statuses() {
     let (_directory, plan) = site("[[route]]\npath = \"/x\"\nsynthetic = true\n");
     let none = ask(&plan, "GET /none", "");
     assert_eq!((status(&none), said(&none)), ("404", vec!["no-store"]));
@@ -157,7 +157,7 @@ fn rules_match_statuses() {
 }
 
 #[test]
-fn own_field_of_fixed_response_wins() {
+fn cache_control_of_fixed_response_takes_precedence() {
     let fixed = |respond: &str, keys: &str| {
         configured(&format!(
             "[[route]]\nrespond = {{ {respond} }}\n{RULES}\n{keys}\n"
@@ -247,7 +247,7 @@ fn of_server(status: &str, fields: &str) -> String {
 }
 
 #[test]
-fn server_field_wins_over_default() {
+fn server_cache_control_takes_precedence_over_default() {
     for (status, fields, expected) in [
         ("200 OK", "", vec!["max-age=60"]),
         ("200 OK", "Content-Type: text/html\r\n", vec!["no-cache"]),
@@ -292,7 +292,7 @@ fn server_field_wins_over_default() {
 }
 
 #[test]
-fn override_replaces_server_field() {
+fn override_replaces_server_cache_control() {
     let rules = "cache_control = [{ type = \"text/css\", value = \"max-age=1\" }, { value = \"max-age=2\", replace = true }]";
     let own = "Cache-Control: private\r\nExpires: 0\r\nPragma: no-cache\r\nX-A: a\r\n";
     let response = forwarded(rules, &of_server("200 OK", own), GET);
@@ -311,7 +311,7 @@ fn override_replaces_server_field() {
 }
 
 #[test]
-fn compressed_forwarded_response_has_rule_and_trailers() {
+fn compressed_response_has_cache_control_and_trailers() {
     let body = "x".repeat(3000);
     let own = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\nbb8\r\n{body}\r\n0\r\nX-Trailer: t\r\n\r\n"
@@ -331,7 +331,7 @@ fn compressed_forwarded_response_has_rule_and_trailers() {
 }
 
 #[test]
-fn generated_error_uses_rules() {
+fn generated_error_uses_cache_rules() {
     let change = |plan: &mut Plan| {
         let rules = configured(&format!(
             "[[route]]\nforward = \"http://10.0.0.1\"\n{RULES}\n"
@@ -347,7 +347,7 @@ fn generated_error_uses_rules() {
 }
 
 #[test]
-fn default_applies_to_own_responses() {
+fn default_cache_rule_applies_to_local_responses() {
     let plan = configured(
         "cache_control = \"max-age=5\"\n[[route]]\npath = \"/own\"\nrespond = { status = 200 }\ncache_control = \"max-age=6\"\n[[route]]\npath = \"/off\"\nrespond = { status = 200 }\ncache_control = false\n[[route]]\npath = \"/set\"\nrespond = { status = 200 }\nresponse_headers = { set = { Cache-Control = \"private\" } }\n[[route]]\npath = \"/api\"\nforward = \"http://10.0.0.1\"\n[[route]]\nrespond = { status = 200 }\n",
     );

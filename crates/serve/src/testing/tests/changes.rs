@@ -54,7 +54,7 @@ fn plan(servers: &[&Upstream]) -> Plan {
 }
 
 #[test]
-fn requests_keep_their_configuration() {
+fn requests_in_flight_keep_old_configuration() {
     on_every_driver(|site| async move {
         // Responds after a second connection has been opened.
         let slow = site.upstream(&[
@@ -87,7 +87,7 @@ fn requests_keep_their_configuration() {
 }
 
 #[test]
-fn idle_connections_keep_no_configuration() {
+fn idle_connections_release_old_configuration() {
     on_every_driver(|site| async move {
         let (address, service, mut in_force) = site.serve_to_change(&fixed("0"));
         let mut clients = Vec::new();
@@ -163,7 +163,7 @@ fn server_connections_survive_reload() {
 }
 
 #[test]
-fn removed_server_is_no_longer_checked() {
+fn removed_server_gets_no_health_checks() {
     on_simulated_cores(|site| async move {
         let (listener, gone) = site.listen();
         drop(listener);
@@ -250,7 +250,7 @@ fn core_serves_during_large_reload() {
 }
 
 #[test]
-fn groups_are_matched_by_name() {
+fn groups_are_matched_by_name_on_reload() {
     let named = |names: &[&str]| {
         let groups = names.iter().map(|name| {
             format!("[[route]]\npath = \"/{name}\"\nforward = \"{name}\"\n[upstream.{name}]\nservers = [\"127.0.0.1:9\"]\n")

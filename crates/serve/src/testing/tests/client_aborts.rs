@@ -99,7 +99,7 @@ fn client_reset_frees_server() {
 }
 
 #[test]
-fn queued_request_of_departed_client_is_not_sent() {
+fn queued_request_of_disconnected_client_is_not_sent() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, one_at_a_time);
         let (proxy, service) = site.serve_worker(&plan);
@@ -145,7 +145,7 @@ fn half_closed_client_gets_response() {
 }
 
 #[test]
-fn half_closed_then_reset_client_is_gone() {
+fn reset_after_half_close_aborts_request() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
         let (proxy, service) = site.serve_worker(&plan);
@@ -180,7 +180,7 @@ fn reset_during_response_is_counted() {
 }
 
 #[test]
-fn reset_after_upload_ends_wait() {
+fn client_reset_after_upload_aborts_request() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
         let (proxy, service) = site.serve_worker(&plan);
@@ -203,7 +203,7 @@ fn reset_after_upload_ends_wait() {
 }
 
 #[test]
-fn reset_during_blocked_upload_is_noticed() {
+fn client_reset_during_blocked_upload_is_detected() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
         let (proxy, service) = site.serve_worker(&plan);
@@ -232,7 +232,7 @@ fn until_stuck(stream: &Stream) -> Instant {
 }
 
 #[test]
-fn client_hangups_do_not_eject_server() {
+fn client_disconnects_do_not_eject_server() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |plan| {
             plan.upstreams[0].retries.count = 3;
@@ -252,7 +252,7 @@ fn client_hangups_do_not_eject_server() {
 }
 
 #[test]
-fn stop_ignores_server_of_departed_client() {
+fn shutdown_does_not_wait_for_aborted_request() {
     on_every_driver(|site| async move {
         let (listener, plan) = server(&site, |_| {});
         let (proxy, service) = site.serve_worker(&plan);
@@ -267,7 +267,7 @@ fn stop_ignores_server_of_departed_client() {
 }
 
 #[test]
-fn synthetic_delay_ends_on_hangup() {
+fn synthetic_delay_ends_on_client_disconnect() {
     on_every_driver(|site| async move {
         let plan = Plan::one_liner(OneLiner::Synthetic, Vec::new());
         let (address, service) = site.serve_worker(&plan);

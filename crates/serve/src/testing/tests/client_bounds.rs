@@ -90,7 +90,7 @@ fn http2_connections_count_until_closed() {
 }
 
 #[test]
-fn limit_uses_proxy_protocol_addresses() {
+fn connection_limit_uses_proxy_protocol_addresses() {
     on_every_driver(|site| async move {
         let plan = configured(
             r#"
@@ -120,7 +120,7 @@ fn limit_uses_proxy_protocol_addresses() {
 }
 
 #[test]
-fn trusted_proxies_are_not_limited() {
+fn connection_limit_exempts_trusted_proxies() {
     on_every_driver(|site| async move {
         let mut plan = bounded("connections_per_address_max = 1");
         plan.forwarded.trust = onrush_config::plan::Networks::all();
@@ -131,7 +131,7 @@ fn trusted_proxies_are_not_limited() {
 }
 
 #[test]
-fn limit_survives_reload() {
+fn connection_limit_survives_reload() {
     on_every_driver(|site| async move {
         let (address, service, before) = site.serve_to_change(&bounded("connections_max = 1"));
         let _first = served(&site, &address, "").await;

@@ -60,7 +60,7 @@ fn allowed_origin_may_read_responses() {
 }
 
 #[test]
-fn preflight_precedes_login() {
+fn cors_preflight_needs_no_authentication() {
     let question = "Access-Control-Request-Method: PUT\r\nOrigin: ";
     let auth = "basic_auth = { realm = \"x\", users = { ann = \"$2y$10$N9qo8uLOickgx2ZMRZoMyeIjZAgcfl7p92ldGxad68LJZdL17lhWy\" } }";
     let plan = plan(&format!("{LIST}\n{auth}"));
@@ -89,7 +89,7 @@ fn preflight_precedes_login() {
 }
 
 #[test]
-fn wildcard_origin() {
+fn wildcard_origin_allows_all_origins() {
     let plan = plan("cors = { origins = \"*\" }");
     for fields in ["", "Origin: https://a.example\r\n"] {
         let response = ask(&plan, "GET", fields);

@@ -31,7 +31,7 @@ fn room_for(clients: usize) -> Shares {
 }
 
 #[test]
-fn excess_clients_get_responses() {
+fn clients_above_descriptor_limit_get_responses() {
     on_every_driver(|site| async move {
         let (address, service) = site.serve_within(&fixed(), room_for(3));
         let mut clients = Vec::new();
@@ -50,7 +50,7 @@ fn excess_clients_get_responses() {
 }
 
 #[test]
-fn longest_idle_client_is_closed() {
+fn longest_idle_client_is_closed_at_descriptor_limit() {
     on_every_driver(|site| async move {
         let (address, _) = site.serve_within(&fixed(), room_for(2));
         let mut idle = Vec::new();

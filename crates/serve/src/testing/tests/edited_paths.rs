@@ -165,7 +165,7 @@ async fn send_all(site: &TestCore, plan: &Plan) -> usize {
 }
 
 #[test]
-fn edited_paths_do_not_pass_refusing_routes() {
+fn edited_paths_do_not_bypass_deny_routes() {
     for (path, edit, secret) in EDITS {
         on_simulated_core(1, move |site| async move {
             let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
@@ -192,7 +192,7 @@ fn edited_paths_do_not_pass_refusing_routes() {
 }
 
 #[test]
-fn files_do_not_pass_refusing_routes() {
+fn file_paths_do_not_bypass_deny_routes() {
     let root = tempfile::tempdir().expect("a directory");
     std::fs::create_dir(root.path().join("admin")).expect("it is ours");
     for name in ["admin/secret", "other"] {

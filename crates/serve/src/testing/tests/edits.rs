@@ -106,7 +106,7 @@ fn variables_expand_to_request_values() {
 }
 
 #[test]
-fn request_id_is_the_same_everywhere() {
+fn request_id_is_equal_in_all_fields_of_request() {
     let change = |plan: &mut Plan| {
         let id = || variable(Variable::RequestId);
         plan.routes[0].edits.request = edits(&[], &[("X-Id", id())], &[("X-Id-2", id())]);
@@ -194,7 +194,7 @@ fn edited_host_coexists_with_forwarding_fields() {
 }
 
 #[test]
-fn replaced_prefix_keeps_segment_boundary() {
+fn prefix_replacement_keeps_segment_boundary() {
     for (prefix, by, path, at_server_path) in [
         ("/api", "/", "/api/x", "/x"),
         ("/api/", "/", "/api/x", "/x"),
@@ -649,7 +649,7 @@ fn user(plan: &mut Plan) {
 }
 
 #[test]
-fn alternative_spellings_are_removed() {
+fn alternative_field_name_spellings_are_removed() {
     let wanted = "POST / HTTP/1.1\nHost: h\nX-Users: 2\nUser_Id: 2\nTransfer-Encoding: chunked\nVia: 1.1 onrush\n\
                   X-User: me\nX-Long-User-Name: it\n\n1\nx\n0\nX-Sum: 2\n\n";
     assert_eq!(at_server(&user, TWINS), wanted);
@@ -663,7 +663,7 @@ fn alternative_spellings_are_removed() {
 }
 
 #[test]
-fn alternative_spellings_may_be_kept() {
+fn alternative_field_name_spellings_can_be_kept() {
     let change = |plan: &mut Plan| {
         user(plan);
         plan.routes[0].edits.allow_underscores = true;
@@ -690,7 +690,7 @@ fn alternative_spellings_may_be_kept() {
 }
 
 #[test]
-fn connection_cannot_name_edited_fields() {
+fn connection_header_cannot_remove_edited_fields() {
     let change = |plan: &mut Plan| {
         user(plan);
         plan.forwarded.x_forwarded = true;
@@ -722,7 +722,7 @@ fn response_fields_are_removed_in_all_spellings() {
 }
 
 #[test]
-fn oversized_edited_request_is_431() {
+fn oversized_edited_request_gets_431() {
     let long = "v".repeat(9 * 1024);
     let request = format!("GET / HTTP/1.1\r\nHost: h\r\nX-A: {long}\r\n\r\n");
     let twice = || variable(Variable::Header("X-A".into()));
@@ -752,7 +752,7 @@ fn oversized_edited_request_is_431() {
 }
 
 #[test]
-fn oversized_edited_response_is_502() {
+fn oversized_edited_response_gets_502() {
     let change = |plan: &mut Plan| {
         let long = text(&"v".repeat(3 * 1024));
         plan.routes[0].edits.response = edits(&[], &[("X-B", long)], &[]);
@@ -800,7 +800,7 @@ fn server_fields_are_hidden_for_any_status() {
 }
 
 #[test]
-fn refused_server_field_is_502() {
+fn forbidden_server_field_gets_502() {
     let change = |plan: &mut Plan| of_servers(plan, &[], &["X-Accel-Redirect"]);
     for (field, status) in [("X-ACCEL-redirect", 502), ("X-Accel", 200)] {
         let response = format!("HTTP/1.1 200 OK\n{field}: /secret\nContent-Length: 5\n\nwrong");

@@ -61,7 +61,7 @@ async fn served_of(site: &TestCore, request: &str, clients: usize) -> usize {
 }
 
 #[test]
-fn requests_of_dead_server_are_retried() {
+fn requests_to_unreachable_server_are_retried() {
     on_every_driver(|site| async move {
         // Many more than the retry budget allows.
         assert_eq!(served_of(&site, GET, 200).await, 200);
@@ -69,7 +69,7 @@ fn requests_of_dead_server_are_retried() {
 }
 
 #[test]
-fn close_within_head_counts_as_reset() {
+fn close_during_response_head_counts_as_reset() {
     let part = || send("HTTP/1.1 200 OK\r\nConte");
     for end in [
         &[][..],
@@ -92,7 +92,7 @@ fn close_within_head_counts_as_reset() {
 }
 
 #[test]
-fn unretryable_requests_fail_only_in_flight() {
+fn only_in_flight_unretryable_requests_fail() {
     on_every_driver(|site| async move {
         assert_eq!(served_of(&site, POST, 40).await, 20);
     });
@@ -134,7 +134,7 @@ fn unretryable_requests_are_sent_if_all_failed_recently() {
 }
 
 #[test]
-fn unreachable_server_returns_when_it_accepts() {
+fn unreachable_server_recovers_when_it_accepts() {
     on_every_driver(|site| async move {
         let (listener, gone) = site.listen();
         drop(listener);
@@ -161,7 +161,7 @@ fn unreachable_server_returns_when_it_accepts() {
 }
 
 #[test]
-fn without_ejection_each_request_retries() {
+fn requests_retry_with_ejection_disabled() {
     on_every_driver(|site| async move {
         let (listener, gone) = site.listen();
         drop(listener);
@@ -183,7 +183,7 @@ fn without_ejection_each_request_retries() {
 }
 
 #[test]
-fn without_retries_refused_connection_is_502() {
+fn refused_connection_gets_502_without_retries() {
     on_every_driver(|site| async move {
         let (listener, gone) = site.listen();
         drop(listener);
@@ -205,7 +205,7 @@ fn without_retries_refused_connection_is_502() {
 }
 
 #[test]
-fn closing_server_gets_one_trial_request() {
+fn ejected_closing_server_gets_single_trial_request() {
     on_simulated_cores(|site| async move {
         let bad = site.upstream(&[&[Step::Read]]);
         let (address, service) = site.serve_worker(&plan(&[&bad, &good(&site)]));
@@ -252,7 +252,7 @@ fn failure_on_reused_connection_counts_once() {
 }
 
 #[test]
-fn successful_trial_returns_server() {
+fn successful_trial_readmits_server() {
     on_simulated_cores(|site| async move {
         let dead = [Step::Read];
         let alive = [Step::Read, send(OK), Step::Again];
@@ -273,7 +273,7 @@ fn successful_trial_returns_server() {
 }
 
 #[test]
-fn hanging_server_gets_one_trial_request() {
+fn ejected_hanging_server_gets_single_trial_request() {
     on_simulated_cores(|site| async move {
         let hung = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
         let mut plan = plan(&[&hung, &good(&site)]);

@@ -61,7 +61,7 @@ async fn requests_until_out(site: &TestCore, plan: &Plan) -> Option<u32> {
 }
 
 #[test]
-fn response_that_stops_midway_is_one_failure() {
+fn truncated_response_counts_as_single_failure() {
     on_every_driver(|site| async move {
         let half = site.upstream(&[&[Step::Read, send(HALF)]]);
         for (eject, requests) in [(in_a_row(2), 2), (share(60), 20)] {
@@ -72,7 +72,7 @@ fn response_that_stops_midway_is_one_failure() {
 }
 
 #[test]
-fn failing_statuses_in_a_row_take_a_server_out_without_a_share() {
+fn consecutive_failing_statuses_eject_server() {
     on_every_driver(|site| async move {
         let failing = send("HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n");
         let failing = site.upstream(&[&[Step::Read, failing, Step::Again]]);
@@ -82,7 +82,7 @@ fn failing_statuses_in_a_row_take_a_server_out_without_a_share() {
 }
 
 #[test]
-fn failing_status_whose_body_stops_midway_is_one_failure() {
+fn truncated_error_response_counts_as_single_failure() {
     on_simulated_cores(|site| async move {
         let half = send("HTTP/1.1 500 No\r\nContent-Length: 9\r\n\r\nhalf");
         let half = site.upstream(&[&[Step::Read, half]]);
@@ -92,7 +92,7 @@ fn failing_status_whose_body_stops_midway_is_one_failure() {
 }
 
 #[test]
-fn complete_response_ends_a_row_of_failures() {
+fn complete_response_resets_consecutive_failures() {
     on_simulated_cores(|site| async move {
         let half = [Step::Read, send(HALF)];
         let server = site.upstream(&[&half, &[Step::Read, send(OK)], &half, &half]);
@@ -102,7 +102,7 @@ fn complete_response_ends_a_row_of_failures() {
 }
 
 #[test]
-fn client_that_leaves_midway_counts_as_a_response() {
+fn response_before_client_disconnect_resets_failures() {
     on_simulated_cores(|site| async move {
         let good = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (_, service) = site.serve_worker(&plan(&site, &good, in_a_row(2)));
@@ -120,7 +120,7 @@ fn client_that_leaves_midway_counts_as_a_response() {
 }
 
 #[test]
-fn copy_whose_response_stops_midway_is_a_failure() {
+fn truncated_mirror_response_counts_as_failure() {
     on_every_driver(|site| async move {
         let main = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let half = site.upstream(&[&[Step::Read, send(HALF)]]);
@@ -149,7 +149,7 @@ fn copy_whose_response_stops_midway_is_a_failure() {
 }
 
 #[test]
-fn only_server_that_fails_is_shown_as_failing_until_it_responds() {
+fn failing_sole_server_is_reported_until_it_responds() {
     on_simulated_cores(|site| async move {
         let (listener, gone) = site.listen();
         drop(listener);

@@ -348,7 +348,7 @@ async fn walk(site: &TestCore, row: &Row, log: &Log) {
 }
 
 #[test]
-fn every_row_of_the_table_occurs() {
+fn all_documented_state_transitions_occur() {
     let rows = rows();
     assert!(rows.len() > 25, "{rows:?}");
     let log = Log::default();

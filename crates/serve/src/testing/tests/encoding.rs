@@ -141,7 +141,7 @@ fn chunked(fields: &str, content: &[u8], trailers: &str) -> Vec<u8> {
 }
 
 #[test]
-fn forwarded_response_is_compressed_in_any_framing() {
+fn forwarded_response_is_compressed_with_any_framing() {
     for bytes in [100, 5000, 200_000] {
         let content = text(bytes);
         let responses = [
@@ -168,7 +168,7 @@ fn forwarded_response_is_compressed_in_any_framing() {
 }
 
 #[test]
-fn client_preference_wins_over_ours() {
+fn client_coding_preference_takes_precedence() {
     let response = sized("Content-Type: text/plain\r\n", &text(1000));
     for (accepted, coding) in [
         ("gzip, br, zstd", Some(Coding::Zstd)),
@@ -222,7 +222,7 @@ fn trailers_follow_compressed_body() {
 }
 
 #[test]
-fn uncompressible_responses_are_unchanged() {
+fn incompressible_responses_are_unchanged() {
     let content = text(500);
     let html = "Content-Type: text/html\r\n";
     let response = |status: &str, fields: &str| {
@@ -304,7 +304,7 @@ fn uncompressible_responses_are_unchanged() {
 }
 
 #[test]
-fn range_and_no_transform_requests_get_plain_with_vary() {
+fn range_and_no_transform_requests_are_not_compressed() {
     let content = text(500);
     let response = sized("Content-Type: text/html\r\nETag: \"a\"\r\n", &content);
     for fields in [
@@ -328,7 +328,7 @@ fn range_and_no_transform_requests_get_plain_with_vary() {
 }
 
 #[test]
-fn bodiless_responses_stay_bodiless() {
+fn bodiless_responses_are_not_compressed() {
     for response in [
         "HTTP/1.1 204 No Content\r\nContent-Type: text/html\r\n\r\n",
         "HTTP/1.1 304 Not Modified\r\nContent-Type: text/html\r\nETag: \"a\"\r\n\r\n",
@@ -340,7 +340,7 @@ fn bodiless_responses_stay_bodiless() {
 }
 
 #[test]
-fn head_matches_get() {
+fn head_fields_match_get_with_compression() {
     let fields = "Content-Type: text/html\r\nETag: \"a\"\r\n";
     for (length, coding) in [(5000, Some(Coding::Gzip)), (50, None)] {
         let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n{fields}\r\n");
@@ -396,7 +396,7 @@ fn compressed_responses_reuse_connection_and_encoder() {
 }
 
 #[test]
-fn events_are_flushed_immediately() {
+fn server_sent_events_are_flushed_immediately() {
     for coding in ALL {
         on_every_driver(|site| async move {
             let events = ["data: first\n\n", "data: second\n\n"];
@@ -443,7 +443,7 @@ fn events_are_flushed_immediately() {
 }
 
 #[test]
-fn truncated_response_stays_truncated() {
+fn truncated_compressed_response_is_detectable() {
     on_every_driver(|site| async move {
         let response = sized("Content-Type: text/plain\r\n", &text(50_000));
         let half = Step::Send(response[..30_000].to_vec());
@@ -463,7 +463,7 @@ fn truncated_response_stays_truncated() {
 }
 
 #[test]
-fn no_encoder_memory_means_no_compression() {
+fn compression_is_skipped_without_encoder_memory() {
     on_simulated_cores(|site| async move {
         let content = text(5000);
         let response = sized("Content-Type: text/plain\r\n", &content);
@@ -516,7 +516,7 @@ fn fixed(status: u16, fields: &[(&str, &str)], body: &[u8]) -> Plan {
 }
 
 #[test]
-fn fixed_response_is_rendered_per_coding() {
+fn fixed_response_is_compressed_once_per_coding() {
     // A body that is sent with its head, and a body that is sent after it.
     for bytes in [2000, 100_000] {
         let content = text(bytes);

@@ -123,7 +123,7 @@ fn json_clients_get_problem_details() {
 }
 
 #[test]
-fn retry_after_without_content() {
+fn retry_after_is_added_to_default_error_body() {
     let change = |plan: &mut Plan| {
         plan.routes[0].error_pages.pages = vec![ErrorPage {
             statuses: (500, 599),
@@ -248,7 +248,7 @@ fn gateway_errors_are_sent_as_json() {
 }
 
 #[test]
-fn missing_page_file_fails_start() {
+fn missing_error_page_file_fails_startup() {
     let plan =
         configured("error_pages = { 404 = \"/nowhere/404.html\" }\n[[route]]\nsynthetic = true");
     let Err(crate::site::check::PlanErrors(wrong)) = crate::site::check::read(&plan) else {

@@ -26,7 +26,7 @@ const CONFIGURATIONS: u64 = 250;
 const SERVERS: usize = 4;
 
 #[test]
-fn explanation_matches_server() {
+fn explain_matches_server_response() {
     let wanted = std::env::var("ONRUSH_EXPLAIN_CONFIGURATIONS");
     let wanted = wanted.ok().and_then(|text| text.parse().ok());
     let files = tempfile::tempdir().expect("a directory");

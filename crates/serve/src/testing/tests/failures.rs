@@ -41,7 +41,7 @@ const CLOSED: &str = "the server closed the connection";
 const MALFORMED: &str = "the server's response is malformed";
 
 #[test]
-fn server_close_without_response_is_502() {
+fn server_close_without_response_gets_502() {
     assert_eq!(reason(&[Step::Read], GET), CLOSED);
     assert_eq!(reason(&[Step::Read, Step::Reset], GET), CLOSED);
     let interim = send("HTTP/1.1 102 Processing\r\n\r\n");
@@ -55,7 +55,7 @@ fn server_close_without_response_is_502() {
 }
 
 #[test]
-fn malformed_response_is_502() {
+fn malformed_response_gets_502() {
     for response in [
         "SSH-2.0-OpenSSH_9.2\r\n",
         "\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
@@ -102,7 +102,7 @@ fn failure_after_whole_body_keeps_connection() {
 }
 
 #[test]
-fn refused_connection_is_502() {
+fn refused_connection_gets_502() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK)]]);
         let (listener, nobody) = site.listen();
@@ -127,7 +127,7 @@ fn refused_connection_is_502() {
 }
 
 #[test]
-fn server_that_stops_reading_is_502_and_close() {
+fn server_reset_during_upload_gets_502_and_close() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::ReadHead, Step::ReadBytes(1000), Step::Reset]]);
         let address = site.serve(&upstream.plan());
@@ -244,7 +244,7 @@ fn truncated_response_resets_http_1_0_client() {
 }
 
 #[test]
-fn malformed_body_is_client_error() {
+fn malformed_request_body_is_client_error() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::WaitForEnd]]);
         let (address, service) = site.serve_worker(&upstream.plan());

@@ -21,7 +21,7 @@ fn at_client(response: &str) -> String {
 }
 
 #[test]
-fn request_is_unchanged_except_via() {
+fn only_via_is_added_to_request() {
     assert_eq!(
         at_server(
             "GET /a//b%20c%2fd?d=e&f HTTP/1.1\nHost: example.com:8080\nX-One:  a, b \nx-two:\nX-One: c\n\n"
@@ -41,7 +41,7 @@ fn client_hop_by_hop_fields_are_dropped() {
 }
 
 #[test]
-fn te_trailers_is_forwarded() {
+fn te_trailers_field_is_forwarded() {
     let head = |fields: &str| format!("GET / HTTP/1.1\nHost: h\n{fields}\n");
     let via = "Via: 1.1 onrush\n";
     for (fields, wanted) in [
@@ -112,7 +112,7 @@ fn forwarding_loop_is_stopped() {
 }
 
 #[test]
-fn connection_cannot_name_host_or_length() {
+fn connection_header_cannot_remove_host_or_length() {
     assert_eq!(
         at_server(
             "POST / HTTP/1.1\nHost: h\nConnection: host, content-length, via\nContent-Length: 3\n\nabc"
@@ -122,7 +122,7 @@ fn connection_cannot_name_host_or_length() {
 }
 
 #[test]
-fn connection_cannot_name_transfer_encoding() {
+fn connection_header_cannot_remove_transfer_encoding() {
     assert_eq!(
         at_server(
             "POST / HTTP/1.1\nHost: h\nConnection: transfer-encoding\nTransfer-Encoding: chunked\n\n3\nabc\n0\n\n"
@@ -132,7 +132,7 @@ fn connection_cannot_name_transfer_encoding() {
 }
 
 #[test]
-fn earlier_via_is_kept() {
+fn existing_via_is_kept() {
     assert_eq!(
         at_server("GET / HTTP/1.1\nHost: h\nVia: 1.0 fred\n\n"),
         "GET / HTTP/1.1\nHost: h\nVia: 1.0 fred\nVia: 1.1 onrush\n\n"
@@ -158,7 +158,7 @@ fn absolute_target_overrides_host() {
 }
 
 #[test]
-fn unknown_methods_pass_except_connect() {
+fn unknown_methods_except_connect_are_forwarded() {
     assert_eq!(
         at_server("PURGE /x HTTP/1.1\nHost: h\n\n"),
         "PURGE /x HTTP/1.1\nHost: h\nVia: 1.1 onrush\n\n"
@@ -169,7 +169,7 @@ fn unknown_methods_pass_except_connect() {
 }
 
 #[test]
-fn response_is_unchanged_except_date() {
+fn only_date_is_added_to_response() {
     let dated = "HTTP/1.1 404 Nothing here\nServer: x\nDate: -----------------------------\nETag: a\nContent-Length: 2\nSet-Cookie: a\nSet-Cookie: b\n\nno";
     assert_eq!(at_client(dated), dated);
     assert_eq!(

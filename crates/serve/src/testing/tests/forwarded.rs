@@ -31,7 +31,7 @@ fn trusting(plan: &mut Plan) {
 }
 
 #[test]
-fn servers_get_address_scheme_and_host() {
+fn servers_receive_client_address_scheme_and_host() {
     assert_eq!(
         told("", &x_forwarded),
         "X-Forwarded-For: 127.0.0.1\nX-Forwarded-Proto: http\nX-Forwarded-Host: h\n"
@@ -44,7 +44,7 @@ fn servers_get_address_scheme_and_host() {
 }
 
 #[test]
-fn untrusted_fields_are_dropped() {
+fn untrusted_forwarding_fields_are_dropped() {
     let claims = "x-forwarded-for: 192.0.2.1\nX-Forwarded-Proto: https\nX_Forwarded_For: 192.0.2.1\n\
                   X-Forwarded-Port: 1\nFORWARDED: for=192.0.2.1\nX-Forwarder: stays\nX-Forwarded: 192.0.2.1\n\
                   X-Original-URL: /admin\nX_Rewrite_URL: /admin\nX-Rewrite-URL: /admin\n";
@@ -57,7 +57,7 @@ fn untrusted_fields_are_dropped() {
 }
 
 #[test]
-fn forwarding_fields_need_trust() {
+fn forwarding_fields_require_trusted_proxy() {
     let claims = "X-Real-IP: 192.0.2.1\nx-client-ip: 192.0.2.1\nTrue-Client-IP: 192.0.2.1\n\
                   CF-Connecting-IP: 192.0.2.1\nX-Original-Forwarded-For: 192.0.2.1\n\
                   X-Forwarded: 192.0.2.1\nX-Original-URL: /a\nX-Rewrite-URL: /a\n";
@@ -80,7 +80,7 @@ fn forwarding_fields_need_trust() {
 }
 
 #[test]
-fn trusted_fields_are_forwarded() {
+fn trusted_forwarding_fields_are_forwarded() {
     let trusting_x = |plan: &mut Plan| {
         trusting(plan);
         x_forwarded(plan);

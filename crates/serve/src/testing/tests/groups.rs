@@ -51,7 +51,7 @@ async fn body(client: &mut Peer, request: &str) -> String {
 }
 
 #[test]
-fn refused_connection_costs_no_request() {
+fn refused_connection_fails_no_request() {
     on_every_driver(|site| async move {
         let good = named(&site, "good");
         let gone = named(&site, "gone");
@@ -74,7 +74,7 @@ fn refused_connection_costs_no_request() {
 }
 
 #[test]
-fn reset_costs_only_unretryable_requests() {
+fn reset_fails_only_unretryable_requests() {
     on_every_driver(|site| async move {
         let good = named(&site, "good");
         let bad = site.upstream(&[&[Step::Read, Step::Reset]]);
@@ -112,7 +112,7 @@ fn retryable_status_is_hidden_from_client() {
 }
 
 #[test]
-fn no_server_up_is_503_with_retry_after() {
+fn no_available_server_gets_503_with_retry_after() {
     on_every_driver(|site| async move {
         let server = named(&site, "x");
         let plan = plan(&[&server], |_| {});
@@ -189,7 +189,7 @@ fn request_waits_for_connection_limit() {
 }
 
 #[test]
-fn queue_limit_or_timeout_is_503() {
+fn queue_limit_or_timeout_gets_503() {
     on_simulated_cores(|site| async move {
         let status = second_of_two(&site, 0, Duration::from_secs(60)).await;
         assert_eq!(status, "503", "no room in the queue");
@@ -394,7 +394,7 @@ fn repeated_failures_eject_server() {
 }
 
 #[test]
-fn total_request_timeout() {
+fn total_request_timeout_is_enforced() {
     on_simulated_cores(|site| async move {
         // Every part of the response is within its timeout, but not the whole response.
         let dribble = [

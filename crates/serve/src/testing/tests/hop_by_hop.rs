@@ -49,7 +49,7 @@ fn lines(text: &str) -> String {
 }
 
 #[test]
-fn connection_named_trailers_are_dropped() {
+fn trailers_listed_in_connection_are_dropped() {
     let request = lines(&format!("POST / HTTP/1.1\nHost: h\n{CHUNKED}"));
     let response = send(&lines(&format!("HTTP/1.1 200 OK\n{CHUNKED}")));
     // All at once, and in two pieces: then the head is forwarded before its trailers arrive.
@@ -65,7 +65,7 @@ fn connection_named_trailers_are_dropped() {
 }
 
 #[test]
-fn connection_names_do_not_leak_to_next_request() {
+fn connection_options_do_not_affect_next_request() {
     let first = lines(&format!("POST / HTTP/1.1\nHost: h\n{CHUNKED}")).replace("close, ", "");
     let second = lines("POST / HTTP/1.1\nHost: h\nTransfer-Encoding: chunked\n\n0\nX-Sum: 1\n\n");
     let script = [Step::Read, send(OK), Step::Again];
@@ -188,7 +188,7 @@ fn edited_host_must_be_valid() {
 }
 
 #[test]
-fn edited_coding_prevents_compression() {
+fn edited_content_encoding_disables_compression() {
     let body = "text ".repeat(1000);
     let response = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}",

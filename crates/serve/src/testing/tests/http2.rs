@@ -272,7 +272,7 @@ fn plan(server: &std::net::SocketAddr) -> Plan {
 const WINDOW: u32 = 65_535;
 
 #[test]
-fn many_requests_on_one_connection() {
+fn http2_connection_serves_many_requests() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[
             Step::Read,
@@ -310,7 +310,7 @@ fn many_requests_on_one_connection() {
 }
 
 #[test]
-fn large_bodies_through_small_windows() {
+fn large_bodies_pass_small_flow_control_windows() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[
             Step::Read,
@@ -522,7 +522,7 @@ fn truncated_response_is_reset() {
 }
 
 #[test]
-fn fields_match_http_1() {
+fn http2_response_fields_match_http_1() {
     on_every_driver(|site| async move {
         let plan = configured(
             "[[route]]\npath = \"/cors\"\ncors = { origins = [\"https://app.example.com\"], methods = [\"PUT\"], age_max = \"1h\" }\nrespond = { status = 200, body = \"a\" }\n\
@@ -548,7 +548,7 @@ fn fields_match_http_1() {
 }
 
 #[test]
-fn partial_frames_of_busy_client_are_served() {
+fn partial_frames_of_active_client_do_not_time_out() {
     on_every_driver(|site| async move {
         let text = "[timeouts]\nclient_head = \"200ms\"\n[[route]]\nrespond = { status = 200, body = \"hello\" }\n";
         let address = site.serve(&configured(text));
@@ -571,7 +571,7 @@ fn partial_frames_of_busy_client_are_served() {
 }
 
 #[test]
-fn rendered_response_is_stable() {
+fn repeated_fixed_responses_are_equal_over_http2() {
     on_every_driver(|site| async move {
         let text = "[[route]]\npath = \"/a\"\nrespond = { status = 200, body = \"first\" }\n\
              [[route]]\npath = \"/b\"\nrespond = { status = 404, body = \"second\", headers = { X-Own = \"2\" } }\n\

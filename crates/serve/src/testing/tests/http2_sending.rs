@@ -69,7 +69,7 @@ async fn connect_by_tls(
 }
 
 #[test]
-fn stalled_client_is_still_read() {
+fn frames_of_stalled_client_are_read() {
     for (tls, path) in [
         (true, "/files/large"),
         (false, "/files/large"),
@@ -143,7 +143,7 @@ async fn first_by_the_end_of_the_second(
 }
 
 #[test]
-fn shared_window_follows_priorities() {
+fn connection_window_is_shared_by_priority() {
     let files = ("/files/first", "/files/other");
     let both = ("/files/first", "/synthetic?s=1000000");
     for paths in [files, both] {
@@ -160,7 +160,7 @@ fn shared_window_follows_priorities() {
 }
 
 #[test]
-fn head_needs_no_window() {
+fn response_head_needs_no_flow_control_window() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (_directory, plan) = plan("", &server.address);
@@ -181,7 +181,7 @@ fn head_needs_no_window() {
 }
 
 #[test]
-fn request_ends_when_response_is_sent() {
+fn request_completes_when_response_is_sent() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (_directory, plan) = plan("", &server.address);
@@ -212,7 +212,7 @@ fn request_ends_when_response_is_sent() {
 }
 
 #[test]
-fn late_read_response_is_complete() {
+fn delayed_reader_gets_complete_responses() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (_directory, plan) = plan("", &server.address);
@@ -235,7 +235,7 @@ fn late_read_response_is_complete() {
 }
 
 #[test]
-fn last_response_is_complete() {
+fn last_response_before_close_is_complete() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (_directory, plan) = plan("", &server.address);

@@ -598,7 +598,7 @@ fn client_hangup_ends_blocked_tunnel() {
 }
 
 #[test]
-fn server_without_extended_connect_is_501() {
+fn server_without_extended_connect_gets_501() {
     on_every_driver(|site| async move {
         for version in VERSIONS {
             let way =
@@ -622,7 +622,7 @@ fn server_without_extended_connect_is_501() {
 }
 
 #[test]
-fn upgrade_waits_for_server_settings() {
+fn upgrade_waits_for_server_settings_frame() {
     on_every_driver(|site| async move {
         for version in VERSIONS {
             for (settings, status) in [(ANNOUNCED, version.agreed()), (LocalSettings::DEFAULT, 501)]
@@ -743,7 +743,7 @@ fn processed_upgrade_is_not_retried() {
 }
 
 #[test]
-fn http_1_client_needs_a_key() {
+fn http_1_client_requires_websocket_key() {
     on_every_driver(|site| async move {
         let way = Http2ProxiedServer::new(&site);
         let key = format!("Sec-WebSocket-Key: {KEY}\r\n");
@@ -758,7 +758,7 @@ fn http_1_client_needs_a_key() {
 }
 
 #[test]
-fn explain_matches_sent_request() {
+fn explain_matches_forwarded_request() {
     on_every_driver(|site| async move {
         let (server, address) = Server::start(&site, ANNOUNCED, Speaks::AtOnce);
         let plan = plan(address, ("", ""));
@@ -996,7 +996,7 @@ fn tunnel_survives_reload() {
 }
 
 #[test]
-fn tunnel_occupies_a_stream() {
+fn tunnel_occupies_one_stream() {
     on_every_driver(|site| async move {
         for version in VERSIONS {
             let group = "streams_max = 1\nconnections_shared_max = 1";
@@ -1056,7 +1056,7 @@ fn stop_drains_then_cuts_off_tunnel() {
 }
 
 #[test]
-fn capable_server_is_found_among_many() {
+fn extended_connect_server_is_selected_from_group() {
     on_every_driver(|site| async move {
         let (others, servers): (Vec<_>, Vec<_>) = (0..4)
             .map(|_| Server::start(&site, LocalSettings::DEFAULT, Speaks::AtOnce))

@@ -109,7 +109,7 @@ fn oversized_heads_are_refused() {
 }
 
 #[test]
-fn refusal_survives_further_input() {
+fn error_response_is_delivered_despite_further_input() {
     on_every_driver(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -127,7 +127,7 @@ fn refusal_survives_further_input() {
 }
 
 #[test]
-fn unwanted_body_is_discarded() {
+fn unneeded_request_body_is_discarded() {
     for head in ["Content-Length: 600000", "Transfer-Encoding: chunked"] {
         on_every_driver(move |site| async move {
             let address = site.serve(&fixed());
@@ -154,7 +154,7 @@ fn unwanted_body_is_discarded() {
 const CHUNKED: &str = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
 
 #[test]
-fn malformed_unwanted_body_closes_connection() {
+fn malformed_discarded_body_closes_connection() {
     on_every_driver(|site| async move {
         let (address, service) = site.serve_worker(&fixed());
         let mut client = site.connect(&address).await;
@@ -313,7 +313,7 @@ fn own_and_forwarded(upstream: &Upstream) -> Plan {
 }
 
 #[test]
-fn random_input_on_kernel_drivers() {
+fn random_input_does_not_crash_kernel_drivers() {
     on_kernel_cores(|site| {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         async move {
@@ -351,7 +351,7 @@ proptest! {
 
     // The scripted server panics on malformed requests, so this also checks that none is forwarded.
     #[test]
-    fn random_requests_are_answered_or_closed(
+    fn random_requests_get_response_or_close(
         seed: u64,
         soup in soup(REQUESTS),
     ) {
@@ -373,7 +373,7 @@ proptest! {
 
     // The responses are arbitrary; the harness checks for panics, hanging tasks and leaked buffers.
     #[test]
-    fn resets_leak_nothing(
+    fn client_resets_leak_no_resources(
         seed: u64,
         reset in 1..200u32,
         requests in soup(REQUESTS),
@@ -393,7 +393,7 @@ proptest! {
 
     // The harness panics on malformed responses.
     #[test]
-    fn random_responses_are_forwarded_or_cut_off(
+    fn random_server_responses_are_forwarded_or_aborted(
         seed: u64,
         soup in soup(RESPONSES),
         end in select(&[Step::WaitForEnd, Step::Reset, Step::Wait(Duration::ZERO)][..]),

@@ -105,7 +105,7 @@ fn chunk_extensions_are_dropped() {
 }
 
 #[test]
-fn http_1_0_client_gets_payload_of_odd_chunks() {
+fn http_1_0_client_gets_dechunked_lenient_body() {
     let response = "HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n5 ;a=b \r\nhello\r\n0\r\nContent-Length: 9\r\n\r\n";
     let outcome = forward(&[&[Step::Read, send(response)]], "GET / HTTP/1.0\r\n\r\n");
     assert!(outcome.response.ends_with("\n\nhello"), "{outcome:?}");
@@ -198,7 +198,7 @@ fn early_response(
 }
 
 #[test]
-fn early_response_keeps_connection_for_short_rest() {
+fn early_response_keeps_connection_if_remaining_body_is_small() {
     for (expect, interim, length, sent, is_kept) in [
         ("", "", 1000, 10, true),
         ("", "", 1000, 0, true),
@@ -222,7 +222,7 @@ fn early_response_keeps_connection_for_short_rest() {
 }
 
 #[test]
-fn unwanted_chunks_are_limited() {
+fn discarded_chunks_are_limited() {
     let early = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nno\n";
     for (size, is_kept) in [(1000, true), (10_000_000, false)] {
         on_every_driver(move |site| async move {
@@ -249,7 +249,7 @@ fn unwanted_chunks_are_limited() {
 }
 
 #[test]
-fn rest_of_malformed_body_is_not_a_request() {
+fn rest_of_malformed_body_is_not_parsed_as_request() {
     let change = |plan: &mut Plan| plan.upstreams[0].retries.count = 0;
     let request =
         "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;\r\nx\r\n0\r\n\r\n";

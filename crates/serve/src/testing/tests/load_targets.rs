@@ -63,7 +63,7 @@ fn echo_supports_tls() {
 }
 
 #[test]
-fn echo_limits_buffering_for_stalled_client() {
+fn echo_buffer_is_limited_for_stalled_client() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&plan("echo", "[timeouts]\nclient_send = \"3s\""));
         let mut deaf = site.connect(&address).await;
@@ -80,7 +80,7 @@ fn echo_limits_buffering_for_stalled_client() {
 }
 
 #[test]
-fn sink_discards_everything() {
+fn sink_discards_all_input() {
     on_every_driver(|site| async move {
         let address = site.serve(&plan("sink", ""));
         let mut client = site.connect(&address).await;
@@ -239,7 +239,7 @@ fn sink_reports_datagram_counts() {
 }
 
 #[test]
-fn echo_counts_and_ignores_other_echoes() {
+fn udp_echo_ignores_datagrams_from_other_echo_servers() {
     on_kernel_cores(|site| async move {
         let (address, service) = site.serve_worker(&plan("echo", "transport = \"udp\""));
         let near = peer(&site, &address);
@@ -265,7 +265,7 @@ fn echo_counts_and_ignores_other_echoes() {
 }
 
 #[test]
-fn closed_peer_port_is_harmless() {
+fn closed_datagram_peer_port_is_ignored() {
     on_kernel_cores(|site| async move {
         let address = site.serve(&plan("echo", ""));
         for _ in 0..20 {

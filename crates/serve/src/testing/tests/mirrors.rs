@@ -48,7 +48,7 @@ fn mirror_gets_same_requests() {
 }
 
 #[test]
-fn body_with_head_is_mirrored() {
+fn body_received_with_head_is_mirrored() {
     // Simulated networks separate heads and bodies.
     let post = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody";
     on_kernel_cores(|site| is_copied(site, [post, GET]));

@@ -226,7 +226,7 @@ fn resets_after_data_release_connection_window() {
 }
 
 #[test]
-fn bodiless_response_is_marked_for_http_1() {
+fn bodiless_http2_response_has_content_length_for_http_1() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| {
             let status = match asked.path() {
@@ -310,7 +310,7 @@ fn refused_stream_is_retried_with_limit() {
 }
 
 #[test]
-fn request_refused_four_times_gets_fifth_response() {
+fn request_is_retried_after_four_refused_streams() {
     on_every_driver(|site| async move {
         let attempts = Cell::new(0);
         let (server, _) = serve(&site, 100, move |_| {
@@ -453,7 +453,7 @@ fn server_reset_affects_only_its_client() {
 }
 
 #[test]
-fn departed_client_resets_stream() {
+fn client_disconnect_resets_server_stream() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| match asked.path() {
             "/held" => Reaction::Hold,
@@ -504,7 +504,7 @@ fn freed_stream_is_reused() {
 }
 
 #[test]
-fn slow_client_blocks_no_other() {
+fn slow_client_does_not_block_others() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| match asked.path() {
             "/large" => Reaction::Respond(Response {
@@ -535,7 +535,7 @@ fn slow_client_blocks_no_other() {
 }
 
 #[test]
-fn slow_clients_leave_connection_window() {
+fn slow_clients_do_not_exhaust_connection_window() {
     const BYTES: usize = 2 << 20;
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 10, |_| {
@@ -567,7 +567,7 @@ fn slow_clients_leave_connection_window() {
 }
 
 #[test]
-fn low_stream_limit_refuses_none() {
+fn low_stream_limit_does_not_fail_requests() {
     for streams_max in [1, 3] {
         on_every_driver(move |site| async move {
             let (server, seen) = serve(&site, streams_max, echo_path);
@@ -696,7 +696,7 @@ fn mirror_uses_http_2() {
 }
 
 #[test]
-fn websocket_needs_extended_connect() {
+fn websocket_requires_extended_connect() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, echo_path);
         let plan = plan(server, "");
@@ -713,7 +713,7 @@ fn websocket_needs_extended_connect() {
 }
 
 #[test]
-fn http_1_server_is_distinguished_from_broken() {
+fn http_1_server_is_distinguished_from_failed_server() {
     on_every_driver(|site| async move {
         let (listener, old) = site.listen();
         site.core.spawn(async move {

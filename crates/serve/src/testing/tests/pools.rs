@@ -134,7 +134,7 @@ fn idle_timeout_closes_connection() {
 }
 
 #[test]
-fn surplus_bytes_prevent_reuse() {
+fn excess_response_bytes_prevent_reuse() {
     for surplus in ["x", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"] {
         let together = vec![
             Step::Read,
@@ -159,7 +159,7 @@ fn surplus_bytes_prevent_reuse() {
 }
 
 #[test]
-fn late_304_body_is_not_a_response() {
+fn late_304_body_is_not_parsed_as_response() {
     let not_modified = send("HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n");
     let late = [
         Step::Read,
@@ -245,7 +245,7 @@ fn idle_connections_hold_no_buffers() {
 }
 
 #[test]
-fn ready_connections_are_opened_in_advance() {
+fn preconnect_opens_connections_in_advance() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let mut plan = upstream.plan();
@@ -260,7 +260,7 @@ fn ready_connections_are_opened_in_advance() {
 }
 
 #[test]
-fn retired_group_keeps_no_connections() {
+fn removed_group_closes_idle_connections() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (address, service) = site.serve_worker(&upstream.plan());

@@ -22,7 +22,7 @@ fn introduced(bytes: &str) -> Outcome {
 }
 
 #[test]
-fn header_sets_client_address() {
+fn proxy_header_sets_client_address() {
     let ipv4 = "\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\x01\x02\x03\x0a\0\0\x01\x12\x34\0\x50";
     let local = "\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
     for (header, client) in [
@@ -46,7 +46,7 @@ fn header_sets_client_address() {
 }
 
 #[test]
-fn missing_header_closes_connection() {
+fn missing_proxy_header_closes_connection() {
     for bytes in [
         GET,
         "PROXY TCP4 192.0.2.7\r\nGET / HTTP/1.1\r\nHost: h\r\n\r\n",
@@ -63,7 +63,7 @@ fn missing_header_closes_connection() {
 }
 
 #[test]
-fn untrusted_peer_needs_no_header() {
+fn untrusted_peer_needs_no_proxy_header() {
     let balancers = Network::new([10, 0, 0, 0].into(), 8).expect("a prefix");
     let change = |plan: &mut Plan| {
         plan.listen[0].proxy_protocol = Some(Networks(vec![balancers]));
@@ -79,7 +79,7 @@ fn untrusted_peer_needs_no_header() {
 }
 
 #[test]
-fn late_header_closes_connection() {
+fn late_proxy_header_closes_connection() {
     on_simulated_cores(|site| async move {
         let mut plan = site.upstream(&[&[]]).plan();
         plan.listen[0].proxy_protocol = Some(Networks::all());
@@ -92,7 +92,7 @@ fn late_header_closes_connection() {
 }
 
 #[test]
-fn access_rules_use_header_address() {
+fn access_rules_use_proxy_header_address() {
     let far = Network::new([192, 0, 2, 0].into(), 24).expect("a prefix");
     let what = onrush_config::plan::OneLiner::Synthetic;
     let mut plan = Plan::one_liner(what, Vec::new());
@@ -103,7 +103,7 @@ fn access_rules_use_header_address() {
 }
 
 #[test]
-fn server_connections_get_a_header_per_client() {
+fn server_connections_send_proxy_header_per_client() {
     for version in [ProxyVersion::V1, ProxyVersion::V2] {
         on_every_driver(move |site| async move {
             // A version 2 header starts with the end marker of a head.

@@ -182,7 +182,7 @@ fn assert_each_has_one(outcome: &Outcome, seen: &[SeenRecord], run: &str) {
 }
 
 #[test]
-fn each_request_has_one_record() {
+fn each_request_is_logged_once() {
     let mut ends = HashSet::new();
     let mut failures = HashSet::new();
     for seed in 0..60 {

@@ -30,7 +30,7 @@ fn closed_reused_connection_retries_safe_request() {
 }
 
 #[test]
-fn body_with_head_is_retried() {
+fn body_received_with_head_is_retried() {
     let put = "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody";
     let died = [Step::Read, send(OK), Step::Read];
     let outcome = forward_undisturbed(&[&died, &[Step::Read, send(OK)]], &[GET, put].concat());
@@ -40,7 +40,7 @@ fn body_with_head_is_retried() {
 }
 
 #[test]
-fn surplus_bytes_do_not_affect_next_request() {
+fn excess_response_bytes_do_not_affect_next_request() {
     let late = send("<p>the body of the response before</p>\r\n");
     for (first, response) in [
         (
@@ -108,14 +108,14 @@ fn interim_response_prevents_retry() {
 }
 
 #[test]
-fn new_connection_is_not_retried() {
+fn failure_on_new_connection_is_not_retried() {
     let outcome = forward(&[&[Step::Read], &[Step::Read, send(OK)]], GET);
     assert!(outcome.response.starts_with("HTTP/1.1 502 "), "{outcome:?}");
     assert_eq!(outcome.requests.len(), 1);
 }
 
 #[test]
-fn retried_at_most_once() {
+fn request_is_retried_at_most_once() {
     const CONNECTIONS: usize = 4;
     on_every_driver(|site| async move {
         // All connections are opened at the same time, and all fail on their second request.

@@ -46,7 +46,7 @@ fn repeated_slashes_do_not_bypass_route() {
 }
 
 #[test]
-fn route_with_negated_condition() {
+fn negated_condition_selects_route() {
     let plan = crate::testing::harness::configured(
         r#"
         [[route]]
@@ -67,7 +67,7 @@ fn route_with_negated_condition() {
 }
 
 #[test]
-fn route_for_one_scheme() {
+fn scheme_condition_selects_route() {
     let mut plain = Route::to(respond(301));
     plain.when.scheme = Some(Scheme::Http);
     let mut plan = plan(vec![plain, Route::to(respond(200))]);
@@ -82,7 +82,7 @@ fn route_for_one_scheme() {
 }
 
 #[test]
-fn route_for_networks() {
+fn client_network_selects_route() {
     let mut near = Route::to(respond(200));
     near.when.from = Some(Networks(vec![
         Network::new([192, 0, 2, 0].into(), 24).expect("a prefix"),
@@ -148,7 +148,7 @@ fn redirect_expands_template() {
 }
 
 #[test]
-fn redirect_cannot_be_sent_to_foreign_host() {
+fn redirect_variables_cannot_change_host() {
     for (target, template, wanted) in [
         ("/old//evil.example", "{path.rest}", "/evil.example"),
         ("//old/evil.example", "{path}", "/old/evil.example"),
@@ -250,7 +250,7 @@ fn redirect_to_invalid_host_is_refused() {
 }
 
 #[test]
-fn location_edit_cannot_name_foreign_host() {
+fn location_edit_variables_cannot_change_host() {
     for (template, target, wanted) in [
         ("/{query}", "/?/evil.example", Some("/evil.example")),
         ("{path}", "//evil.example", Some("/evil.example")),
@@ -297,7 +297,7 @@ fn overlong_location_is_refused() {
 }
 
 #[test]
-fn split_is_random_per_request() {
+fn traffic_split_is_random_per_request() {
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
     on_every_driver(|site| async move {
         let script = [Step::Read, send(OK), Step::Again];
@@ -338,7 +338,7 @@ respond = { status = 202 }
 "#;
 
 #[test]
-fn route_for_one_listener() {
+fn listener_condition_selects_route() {
     let plan = crate::testing::harness::configured(TWO_LISTENERS);
     on_every_driver(|site| {
         let plan = plan.clone();

@@ -68,7 +68,7 @@ async fn status(client: &mut Peer) -> String {
 }
 
 #[test]
-fn stall_delivers_received_response() {
+fn stalled_core_forwards_received_response() {
     on_undisturbed_cores(|site| async move {
         let stage = Stage::of(&site, None);
         let mut client = site.connect(&stage.front).await;
@@ -83,7 +83,7 @@ fn stall_delivers_received_response() {
 }
 
 #[test]
-fn stall_parses_received_head() {
+fn stalled_core_parses_received_head() {
     on_undisturbed_cores(|site| async move {
         let stage = Stage::of(&site, None);
         let mut client = site.connect(&stage.front).await;
@@ -99,7 +99,7 @@ fn stall_parses_received_head() {
 }
 
 #[test]
-fn stall_does_not_eject_server() {
+fn stalled_core_does_not_eject_server() {
     on_undisturbed_cores(|site| async move {
         let stage = Stage::of(&site, None);
         let mut client = site.connect(&stage.front).await;
@@ -118,7 +118,7 @@ fn stall_does_not_eject_server() {
 }
 
 #[test]
-fn stall_repeats_health_check() {
+fn stalled_core_repeats_health_check() {
     on_undisturbed_cores(|site| async move {
         let check = Check::Http {
             path: "/health".into(),

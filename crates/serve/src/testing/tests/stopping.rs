@@ -41,7 +41,7 @@ fn synthetic() -> Plan {
 const SLOW: &str = "GET /?t=20 HTTP/1.1\r\nHost: h\r\n\r\n";
 
 #[test]
-fn idle_connections_close_orderly() {
+fn idle_connections_close_gracefully_on_stop() {
     on_every_driver(|site| async move {
         let address = site.serve(&fixed());
         let mut fresh = site.connect(&address).await;
@@ -55,7 +55,7 @@ fn idle_connections_close_orderly() {
 }
 
 #[test]
-fn long_idle_connections_close_at_once() {
+fn long_idle_connections_close_immediately_on_stop() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -71,7 +71,7 @@ fn long_idle_connections_close_at_once() {
 }
 
 #[test]
-fn idle_connection_may_send_one_more_request() {
+fn idle_connection_may_send_last_request_during_stop() {
     on_every_driver(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -128,7 +128,7 @@ fn pipelined_requests_get_responses() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn endless_pipelining_is_ended() {
+fn stop_ends_endless_pipelining() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());
         let client = site.connect(&address).await;
@@ -147,7 +147,7 @@ fn endless_pipelining_is_ended() {
 }
 
 #[test]
-fn request_in_flight_gets_response_and_close() {
+fn request_in_flight_gets_response_with_close() {
     on_every_driver(|site| async move {
         let upstream = site.upstream(&[&[
             Step::Read,
@@ -217,7 +217,7 @@ fn upload_in_flight_is_finished() {
 }
 
 #[test]
-fn partial_head_is_awaited() {
+fn stop_waits_for_partial_head() {
     on_every_driver(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -256,7 +256,7 @@ fn request_during_response_is_not_lost() {
 }
 
 #[test]
-fn drain_timeout_cuts_off_and_counts() {
+fn drain_timeout_aborts_and_counts_requests() {
     let kept = Rc::default();
     let cut_off = cut_off_on_every_driver(|site| {
         // Keeps both ends of each connection open beyond this driver's run; the next driver's run drops them.

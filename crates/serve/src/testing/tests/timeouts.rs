@@ -35,7 +35,7 @@ fn stalled_head_gets_408() {
 }
 
 #[test]
-fn dribbled_head_gets_no_extra_time() {
+fn head_timeout_covers_slowly_sent_head() {
     on_simulated_cores(|site| async move {
         let address = site.serve(&fixed());
         let mut client = site.connect(&address).await;
@@ -117,7 +117,7 @@ fn stalled_upload_frees_server() {
 }
 
 #[test]
-fn silent_server_is_504() {
+fn silent_server_gets_504() {
     for script in [
         vec![Step::WaitForEnd],
         vec![Step::Read, Step::WaitForEnd],
@@ -164,7 +164,7 @@ fn timeout_on_reused_connection_is_not_retried() {
 }
 
 #[test]
-fn stalled_response_cuts_off_client() {
+fn stalled_response_closes_client_connection() {
     on_simulated_cores(|site| async move {
         let half = send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc");
         let upstream = site.upstream(&[&[Step::Read, half, Step::WaitForEnd]]);
@@ -199,7 +199,7 @@ fn slow_response_is_not_cut_off() {
 }
 
 #[test]
-fn server_that_stops_reading_is_504() {
+fn stalled_upload_to_server_gets_504() {
     on_simulated_cores(|site| async move {
         let upstream = site.upstream(&[&[Step::ReadHead, Step::Wait(LONG)]]);
         let address = site.serve(&upstream.plan());
@@ -216,7 +216,7 @@ fn server_that_stops_reading_is_504() {
 }
 
 #[test]
-fn client_that_stops_reading_frees_server() {
+fn stalled_client_frees_server() {
     on_simulated_cores(|site| async move {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\n";
         let script = [Step::Read, send(head), Step::Send(vec![b'x'; 10_000_000])];
@@ -259,7 +259,7 @@ fn send_timeout_does_not_limit_upload() {
 }
 
 #[test]
-fn slow_upload_does_not_count_for_first_byte() {
+fn first_byte_timeout_excludes_slow_upload() {
     on_simulated_cores(|site| async move {
         let upstream = site.upstream(&[&[Step::Read, send(OK)]]);
         let address = site.serve(&upstream.plan());
@@ -283,7 +283,7 @@ fn forwarding(upstream: &crate::testing::harness::Upstream, keys: &str) -> Plan 
 }
 
 #[test]
-fn route_first_byte_timeout() {
+fn route_first_byte_timeout_applies() {
     for (script, timeouts) in [
         (
             vec![Step::Read, Step::WaitForEnd],
@@ -308,7 +308,7 @@ fn route_first_byte_timeout() {
 }
 
 #[test]
-fn route_queue_timeout() {
+fn route_queue_timeout_applies() {
     on_simulated_cores(|site| {
         let upstream = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);
         async move {
@@ -331,7 +331,7 @@ fn route_queue_timeout() {
 }
 
 #[test]
-fn route_client_timeouts() {
+fn route_client_timeouts_apply() {
     on_simulated_cores(|site| {
         let upstream = site.upstream(&[&[Step::ReadHead, Step::WaitForEnd]]);
         async move {

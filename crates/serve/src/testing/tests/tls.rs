@@ -91,7 +91,7 @@ fn requests_are_forwarded_over_tls() {
 }
 
 #[test]
-fn alpn_http_1_0_alone() {
+fn alpn_with_http_1_0_is_negotiated() {
     on_every_driver(|site| async move {
         for (protocols, agreed) in [
             (vec!["http/1.0"], "http/1.0"),
@@ -221,7 +221,7 @@ async fn status_for(site: &TestCore, address: &Address, name: &str, host: &str) 
 }
 
 #[test]
-fn other_certificate_gets_421() {
+fn host_of_other_certificate_gets_421() {
     let directory = tempfile::tempdir().expect("a directory");
     let first = certificate(directory.path(), &["a.example", "*.a.example"]);
     let second = certificate(directory.path(), &["b.example", "www.a.example"]);

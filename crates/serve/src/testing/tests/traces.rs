@@ -59,7 +59,7 @@ fn number(digits: &str) -> u128 {
 }
 
 #[test]
-fn trace_fields_pass_without_tracing() {
+fn trace_fields_are_forwarded_without_tracing() {
     let off = |plan: &mut Plan| {
         tracing("parents = \"all\"")(plan);
         plan.routes[0].tracing = onrush_config::plan::RouteTracing::Off;

@@ -118,7 +118,7 @@ fn other_upgrades_are_not_forwarded() {
 }
 
 #[test]
-fn upgrade_needs_http_1_1_without_body() {
+fn upgrade_requires_http_1_1_without_body() {
     let fields = "Host: h\nConnection: upgrade\nUpgrade: websocket\n";
     assert_eq!(
         at_server(&format!("POST / HTTP/1.1\n{fields}Content-Length: 1\n\nx")),
@@ -131,7 +131,7 @@ fn upgrade_needs_http_1_1_without_body() {
 }
 
 #[test]
-fn unrequested_101_is_502() {
+fn unrequested_101_gets_502() {
     let to = |protocol: &str| GRANT.replace("websocket", protocol);
     let h2c = ASK.replace("websocket", "h2c, websocket");
     let silent = GRANT.replace("Upgrade: websocket\r\n", "");
@@ -208,7 +208,7 @@ fn tunnel_is_full_duplex() {
 }
 
 #[test]
-fn bytes_after_heads_are_forwarded() {
+fn bytes_after_upgrade_heads_are_forwarded() {
     let script = [
         Step::Read,
         send(&format!("{GRANT}hello")),

@@ -58,7 +58,7 @@ fn request_trailers_follow_chunks() {
 }
 
 #[test]
-fn trailers_with_content_length_are_counted() {
+fn dropped_trailers_of_sized_body_are_counted() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let (address, service) = site.serve_worker(&server.plan());
@@ -80,7 +80,7 @@ fn trailers_with_content_length_are_counted() {
 }
 
 #[test]
-fn stream_keeps_its_configuration() {
+fn stream_keeps_configuration_across_reload() {
     on_every_driver(|site| async move {
         let (listener, server) = site.listen();
         let version = |number: u32| {

@@ -110,7 +110,7 @@ fn http_1_0_client_gets_close_delimited_response() {
 }
 
 #[test]
-fn bodiless_responses_ignore_length_fields() {
+fn bodiless_responses_ignore_content_length() {
     let cases = [
         ("HEAD", "200 OK", "Content-Length: 1000"),
         ("HEAD", "200 OK", "Transfer-Encoding: chunked"),
@@ -143,7 +143,7 @@ fn bodiless_responses_ignore_length_fields() {
 }
 
 #[test]
-fn interim_responses_are_bounded() {
+fn interim_responses_are_limited() {
     let get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
     for (count, status) in [(16, "200 OK"), (17, "502 Bad Gateway")] {
         let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(count);
@@ -196,7 +196,7 @@ fn has_goaway(bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn listener_speaks_configured_versions() {
+fn listener_accepts_only_configured_versions() {
     for (versions, has_http1, has_http2) in [
         ("[\"h1\"]", true, false),
         ("[\"h2\"]", false, true),
@@ -226,7 +226,7 @@ fn listener_speaks_configured_versions() {
 }
 
 #[test]
-fn partial_preface_times_out_like_head() {
+fn partial_http2_preface_times_out_like_head() {
     on_every_driver(|site| async move {
         let text = format!(
             "[timeouts]\nclient_head = \"100ms\"\n{}",

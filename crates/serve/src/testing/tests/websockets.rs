@@ -450,7 +450,7 @@ fn generated_response_opens_no_tunnel() {
 }
 
 #[test]
-fn other_connects_are_501() {
+fn unsupported_connect_gets_501() {
     on_every_driver(|site| async move {
         let way = ProxiedServer::new(&site, "", "");
         let mut client = Http2Client::connect(&site, &way.proxy, WINDOW).await;
@@ -491,7 +491,7 @@ fn access_rules_apply_to_extended_connect() {
 }
 
 #[test]
-fn trailers_in_tunnel_are_an_error() {
+fn trailers_in_tunnel_reset_stream() {
     on_every_driver(|site| async move {
         let way = ProxiedServer::new(&site, "", "");
         let mut tunnel = way.tunnel(WINDOW).await;

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn refusal_has_retry_after() {
+    fn concurrency_refusal_has_retry_after() {
         let (table, key) = (Rc::new(Concurrency::new()), Keys::default().route(1));
         let _tickets = fill(&table, key, 3);
         let ConcurrencyAdmission::Refuse { retry_after } = table.enter(key, THREE) else {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn invented_keys_affect_no_other_key() {
+    fn random_keys_do_not_affect_other_keys() {
         let (table, keys) = (Rc::new(Concurrency::with_room_for(64)), Keys::default());
         let greedy = keys.header(1, b"greedy");
         let held = fill(&table, greedy, 5);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_count_together_exactly() {
+    fn concurrency_is_exact_across_cores() {
         let (table, key) = (Rc::new(Concurrency::new()), Keys::default().route(1));
         let running = AtomicU64::new(0);
         // Stored before the other threads start.

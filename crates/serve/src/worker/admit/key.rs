@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ipv6_counts_by_64_bit_prefix() {
+    fn ipv6_clients_are_keyed_by_64_bit_prefix() {
         let keys = Keys::default();
         let key = |address: &str| keys.address(1, address.parse().unwrap());
         for (one, other, are_same) in [
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_differ_by_limit_kind_and_secret() {
+    fn keys_depend_on_limit_kind_and_secret() {
         let keys = Keys::default();
         let all = [
             keys.route(1),

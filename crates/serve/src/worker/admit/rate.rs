@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn burst_is_followed_by_rate() {
+    fn burst_is_allowed_then_rate_applies() {
         let (rates, key) = (Rates::new(), Keys::default().route(1));
         let rate = rate(10, 1, 3);
         let refused = |milliseconds| Admission::Refuse {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_independent() {
+    fn rate_limit_keys_are_independent() {
         let (rates, keys) = (Rates::new(), Keys::default());
         for limit in 0..1000 {
             let key = keys.route(limit);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn invented_keys_affect_no_other_key() {
+    fn random_keys_do_not_affect_other_keys() {
         let (rates, keys) = (Rates::with_room_for(64), Keys::default());
         let limit = rate(10, 1, 5);
         let (fair, greedy) = (keys.header(1, b"fair"), keys.header(1, b"greedy"));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn cores_count_together_exactly() {
+    fn rate_is_exact_across_cores() {
         let (rates, key) = (Rates::new(), Keys::default().route(1));
         let limit = rate(1, 1000, 5000);
         // Stored before the other threads start.
@@ -251,7 +251,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn matches_token_bucket(
+        fn rate_limit_matches_token_bucket(
             requests in 1..1000_u32,
             burst in 1..50_u32,
             pauses in prop::collection::vec(0..30_000_000_u64, 1..200),

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn reset_discards_unfinished_content() {
+    fn encoder_reset_discards_pending_output() {
         for coding in CODINGS {
             let content = text(100_000);
             let mut encoder = Encoder::new(coding, level::streaming(coding));
@@ -370,7 +370,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(100))]
 
         #[test]
-        fn round_trip_with_any_cuts_and_flushes(
+        fn round_trip_with_arbitrary_chunks_and_flushes(
             pieces in vec((vec(any::<u8>(), 0..50), 0..5000usize, prop::bool::ANY), 0..12),
             room in FLUSH_ROOM_MIN..5000usize,
         ) {

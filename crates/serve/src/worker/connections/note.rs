@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_changes_keep_other_fields() {
+    fn connection_state_change_keeps_other_fields() {
         for (number, known) in (0_u16..).zip(ConnectionState::ALL) {
             let note = new_note(u16::MAX - number, ConnectionState::Closing);
             let note = with_state(with_request(with_request(note)), known);

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn query_is_parsed_or_error_explains() {
+    fn connection_query_is_parsed_or_rejected_with_reason() {
         assert_eq!(ConnectionQuery::parse(""), Ok(ConnectionQuery::default()));
         let text = "listener=a+b&client=10.0.0.0%2F8&state=idle&older=10s&sort=bytes&limit=7";
         let wanted = ConnectionQuery {

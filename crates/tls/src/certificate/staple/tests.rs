@@ -81,7 +81,7 @@ const GOOD: &str =
 const REVOKED: &str = "R\t22000101000000Z\t200101000000Z\t07\tunknown\t/CN=a\n";
 
 #[test]
-fn good_response_is_sent_until_it_ends() {
+fn valid_ocsp_response_is_stapled_until_expiry() {
     let made = Made::new();
     let file = made.response(7, GOOD);
     let Ok(staple) = made.read(&file) else {
@@ -104,7 +104,7 @@ fn good_response_is_sent_until_it_ends() {
 }
 
 #[test]
-fn unusable_response_is_warning() {
+fn unusable_ocsp_response_is_warning() {
     let made = Made::new();
     for (serial, index, why) in [
         (
@@ -136,7 +136,7 @@ fn unusable_response_is_warning() {
 }
 
 #[test]
-fn truncated_responses_are_rejected() {
+fn truncated_ocsp_responses_are_rejected() {
     let made = Made::new();
     let whole = fs::read(made.response(7, GOOD)).unwrap();
     for bytes in 0..whole.len() {

@@ -60,7 +60,7 @@ async fn send_both(from: &Transport, data: &[u8], bad: Bad) {
 }
 
 #[test]
-fn data_before_bad_record_is_delivered() {
+fn data_before_invalid_record_is_delivered() {
     on_every_driver(calm, |site| async move {
         for &(version, bad) in BAD {
             for to_server in [true, false] {

@@ -85,7 +85,7 @@ fn server_key_update_flood_gets_one_reply() {
 }
 
 #[test]
-fn replies_precede_data() {
+fn key_update_replies_precede_data() {
     on_every_driver(calm, |site| async move {
         let (server, client) = site.pair(Profile::Modern).await;
         for _ in 0..KEY_UPDATES_MAX {
@@ -133,7 +133,7 @@ async fn repeat(end: &Transport, what: (Content, &[u8]), count: u32) {
 }
 
 #[test]
-fn data_resets_idle_record_count() {
+fn application_data_resets_empty_record_count() {
     on_every_driver(calm, |site| async move {
         for (version, from_server, what, count_max) in idle() {
             let (server, client) = pair_of(&site, version).await;

@@ -277,7 +277,7 @@ async fn hear(client: &mut ClientConnection, stream: &Stream) -> Result<bool, ru
 }
 
 #[test]
-fn foreign_early_data_is_skipped_within_limit() {
+fn rejected_early_data_is_skipped_within_limit() {
     on_every_driver(Simulation::with_seed, |site| async move {
         for (pieces, is_skipped) in [(1, true), (4, true), (30, true), (40, false)] {
             let mut config = client_config();

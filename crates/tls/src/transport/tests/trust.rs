@@ -51,7 +51,7 @@ fn trust(directory: &Path, authority: &Authority) -> PathBuf {
 }
 
 #[test]
-fn refusal_names_certificate() {
+fn rejection_message_identifies_certificate() {
     on_every_driver(Simulation::with_seed, |site| async move {
         let directory = tempfile::tempdir().unwrap();
         let (ours, other) = (authority("Ours"), authority("An \u{7}other"));
@@ -228,7 +228,7 @@ fn ticket_expires_with_client_certificate() {
 }
 
 #[test]
-fn ticket_is_invalid_at_other_acceptor() {
+fn ticket_is_rejected_by_other_acceptor() {
     on_every_driver(calm, |site| async move {
         let directory = tempfile::tempdir().unwrap();
         let authority = authority("Ours");
@@ -366,7 +366,7 @@ fn newest_revocation_list_applies() {
 }
 
 #[test]
-fn bad_revocation_lists_are_named_with_their_file() {
+fn invalid_revocation_list_error_has_file_name() {
     let directory = tempfile::tempdir().unwrap();
     let ours = authority("Ours");
     let list = directory.path().join("clients.crl");
@@ -406,7 +406,7 @@ fn bad_revocation_lists_are_named_with_their_file() {
 }
 
 #[test]
-fn client_rule_applies_by_name() {
+fn client_certificate_rule_depends_on_server_name() {
     on_every_driver(calm, |site| async move {
         let directory = tempfile::tempdir().unwrap();
         let (ours, other) = (authority("Ours"), authority("Other"));

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn single_bytes_do_not_end_a_slow_stall() {
+    fn single_byte_progress_does_not_end_stall() {
         let begun = Instant::default();
         let now = begun + Duration::from_secs(1);
         let slow = Stall::new(begun, 10).at(now, 11);

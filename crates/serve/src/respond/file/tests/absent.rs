@@ -141,7 +141,7 @@ fn single(tree: &Tree, status: u16, name: &str, keys: &str) -> Plan {
 }
 
 #[test]
-fn single_file_is_whole_response() {
+fn single_file_is_sent_as_response() {
     let tree = Tree::of(&["sorry.html"]);
     tree.write_sparse("large.bin", 100_000);
     // Links may lead anywhere here, because clients cannot choose the path.

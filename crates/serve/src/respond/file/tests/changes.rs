@@ -30,7 +30,7 @@ fn around(tree: &Rc<Tree>, target: &'static str, change: fn(&Tree), check: fn([S
 }
 
 #[test]
-fn changed_file_is_noticed_within_a_second() {
+fn file_change_is_detected_within_one_second() {
     let tree = Rc::new(Tree::new());
     let edited = |[before, soon, after]: [String; 3]| {
         assert_eq!((body(&before), body(&after)), ("before", "behind"));
@@ -110,7 +110,7 @@ fn changed_file_is_noticed_within_a_second() {
 }
 
 #[test]
-fn swapped_root_link_is_followed() {
+fn swapped_root_symlink_is_followed() {
     let releases = Rc::new(Tree::new());
     releases.write("1/file", b"first");
     releases.write("2/file", b"second");
@@ -140,7 +140,7 @@ fn swapped_root_link_is_followed() {
 }
 
 #[test]
-fn new_file_is_found_at_once() {
+fn new_file_is_served_immediately() {
     let tree = Rc::new(Tree::new());
     let plan = tree.plan();
     on_every_driver(|site| {
@@ -158,7 +158,7 @@ fn new_file_is_found_at_once() {
 }
 
 #[test]
-fn file_that_shrinks_cuts_off_response() {
+fn truncated_file_aborts_response() {
     let tree = Rc::new(Tree::new());
     let plan = tree.plan();
     on_every_driver(|site| {
@@ -184,7 +184,7 @@ fn file_that_shrinks_cuts_off_response() {
 }
 
 #[test]
-fn replaced_file_is_sent_in_old_version() {
+fn replaced_file_is_sent_completely_in_old_version() {
     let tree = Rc::new(Tree::new());
     let plan = tree.plan();
     on_every_driver(|site| {
@@ -271,7 +271,7 @@ fn unused_files_are_evicted() {
 }
 
 #[test]
-fn unused_cache_closes_files_at_once() {
+fn unused_cache_closes_files_immediately() {
     let tree = Tree::new();
     tree.write_sparse("large", 100_000);
     on_simulated_cores(|site| {

@@ -107,7 +107,7 @@ fn precompressed_sibling_is_served() {
 }
 
 #[test]
-fn outdated_sibling_is_ignored() {
+fn outdated_precompressed_sibling_is_ignored() {
     let tree = Tree::of(&["a.css", "a.css.gz"]);
     fs::write(tree.path("a.css"), b"changed").unwrap();
     let second = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_778);
@@ -121,7 +121,7 @@ fn outdated_sibling_is_ignored() {
 }
 
 #[test]
-fn siblings_may_appear_and_disappear() {
+fn added_and_removed_precompressed_siblings_are_detected() {
     let tree = Tree::of(&["a.css"]);
     on_simulated_cores(|site| {
         let path = tree.path("a.css.gz");
@@ -183,7 +183,7 @@ fn file_without_sibling_is_compressed() {
 }
 
 #[test]
-fn other_types_and_short_files_are_not_compressed() {
+fn small_and_incompressible_files_are_not_compressed() {
     let tree = Tree::new();
     tree.write("a.png", &text(5000));
     tree.write("a.txt", &text(99));
@@ -277,7 +277,7 @@ fn each_coding_has_its_own_etag() {
 }
 
 #[test]
-fn compression_suits_http_1_0_and_close() {
+fn compression_respects_http_1_0_and_connection_close() {
     let tree = Tree::new();
     tree.write("small.css", &text(3000));
     tree.write("large.css", &text(30_000));
@@ -295,7 +295,7 @@ fn compression_suits_http_1_0_and_close() {
 }
 
 #[test]
-fn compressed_file_that_shrinks_is_cut_off() {
+fn truncated_file_aborts_compressed_response() {
     let tree = Tree::new();
     on_simulated_cores(|site| {
         tree.write("large.css", &text(8_000_000));

@@ -81,7 +81,7 @@ fn edited_content_encoding_prevents_compression() {
 }
 
 #[test]
-fn server_no_transform_cannot_be_edited() {
+fn server_no_transform_applies_despite_edits() {
     let edits = edits(&["Cache-Control", "Content-Encoding"], &[], &[]);
     for said in ["Cache-Control: no-transform", "Content-Encoding: br"] {
         let received = forwarded(&edits, &format!("Content-Type: text/html\r\n{said}\r\n"));
@@ -90,7 +90,7 @@ fn server_no_transform_cannot_be_edited() {
 }
 
 #[test]
-fn compression_fields_cannot_be_edited() {
+fn compression_headers_cannot_be_edited() {
     let vary = ("Vary", template("Origin"));
     for (edits, other) in [
         (edits(&["Vary", "Content-Encoding"], &[], &[]), None),

@@ -13,7 +13,7 @@ use crate::testing::harness::{Step, on_every_driver};
 use crate::worker::compress::decode::Received;
 
 #[test]
-fn concurrent_clients_get_their_codings() {
+fn concurrent_clients_get_own_content_coding() {
     on_every_driver(|site| async move {
         let echo = [Step::Read, Step::Echo, Step::Again];
         let upstream = site.upstream(&[&echo]);
@@ -75,7 +75,7 @@ fn encoding(mut plan: Plan) -> Plan {
 }
 
 #[test]
-fn compression_between_tls_connections() {
+fn compression_works_with_tls_on_both_sides() {
     // A body that fits one TLS record, and a large one.
     for bytes in [1000, 300_000] {
         for coding in ALL {

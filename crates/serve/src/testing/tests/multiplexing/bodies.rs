@@ -113,7 +113,7 @@ fn small_bodies_release_windows() {
 }
 
 #[test]
-fn http_1_server_gets_chunk_or_length() {
+fn http_1_server_gets_chunked_or_sized_body() {
     on_every_driver(|site| async move {
         let server = site.upstream(&[&[Step::Read, send(OK), Step::Again]]);
         let address = site.serve(&server.plan());
@@ -231,7 +231,7 @@ async fn check_trailers(site: &TestCore, plan: &Plan, (path, fields): (&str, &st
 }
 
 #[test]
-fn trailers_of_a_body_with_a_length_reach_clients_of_http_1() {
+fn http_1_clients_get_trailers_of_sized_body() {
     on_every_driver(|site| async move {
         let plan = serve_trailers(&site);
         check_trailers(&site, &plan, ("/announced", "")).await;
@@ -244,7 +244,7 @@ fn trailers_of_a_body_with_a_length_reach_clients_of_http_1() {
 }
 
 #[test]
-fn trailers_that_arrive_with_the_head_reach_clients_of_http_1() {
+fn http_1_clients_get_trailers_received_with_head() {
     // Simulated cores may receive the head alone.
     on_kernel_cores(|site| async move {
         let plan = serve_trailers(&site);
@@ -289,7 +289,7 @@ fn http_1_0_trailers_are_counted() {
 }
 
 #[test]
-fn repeated_equal_lengths_are_merged() {
+fn equal_content_length_fields_are_merged() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| {
             let response = Response::ok("hello");

@@ -55,7 +55,7 @@ fn free_server_is_used_before_queueing() {
 }
 
 #[test]
-fn waiting_for_a_stream_is_reported_as_queued() {
+fn request_waiting_for_stream_is_reported_as_queued() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 1, |asked| match asked.path() {
             "/held" => Reaction::Hold,
@@ -93,7 +93,7 @@ fn waiting_for_a_stream_is_reported_as_queued() {
 }
 
 #[test]
-fn waiting_survives_goaway() {
+fn requests_waiting_for_stream_survive_goaway() {
     on_every_driver(|site| async move {
         // One stream at a time, and one request per connection.
         let (server, seen) = serve(&site, 1, |asked| {

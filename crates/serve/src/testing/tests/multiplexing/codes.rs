@@ -74,7 +74,7 @@ fn reset_code_after_head_is_forwarded() {
 }
 
 #[test]
-fn reset_response_and_discarded_status_are_failures_in_a_row() {
+fn resets_and_discarded_statuses_are_consecutive_failures() {
     let cut = |_: &super::Asked| Reaction::Cut(Response::ok("part"), Code::INTERNAL_ERROR);
     let busy = |_: &super::Asked| {
         Reaction::Respond(Response {
@@ -103,7 +103,7 @@ fn reset_response_and_discarded_status_are_failures_in_a_row() {
 }
 
 #[test]
-fn refused_large_body_is_left_to_client() {
+fn refusal_of_large_body_is_forwarded_to_client() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| match (asked.path(), asked.connection) {
             ("/goes", 0) => Reaction::GoAway,
@@ -132,7 +132,7 @@ fn refused_large_body_is_left_to_client() {
 }
 
 #[test]
-fn waiting_bodies_leave_connection_window() {
+fn queued_bodies_do_not_exhaust_connection_window() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 1, |asked| {
             Reaction::Respond(Response::ok(&asked.body.len().to_string()))
@@ -158,7 +158,7 @@ fn waiting_bodies_leave_connection_window() {
 }
 
 #[test]
-fn aborted_upload_is_not_a_bad_request() {
+fn aborted_upload_is_not_counted_as_bad_request() {
     for protocol in ["h1", "h2"] {
         on_every_driver(|site| async move {
             // An HTTP/1 server that accepts requests and never responds.
@@ -195,7 +195,7 @@ fn aborted_upload_is_not_a_bad_request() {
 }
 
 #[test]
-fn second_refusal_is_forwarded() {
+fn repeated_refusal_is_forwarded_to_client() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |_| Reaction::Reset(Code::REFUSED_STREAM));
         let address = site.serve(&plan(server, "eject = false"));
@@ -208,7 +208,7 @@ fn second_refusal_is_forwarded() {
 }
 
 #[test]
-fn late_responses_to_cancelled_streams_are_harmless() {
+fn late_responses_to_cancelled_streams_are_ignored() {
     const ROUNDS: usize = 8;
     const CANCELLED: usize = 50;
     on_every_driver(|site| async move {

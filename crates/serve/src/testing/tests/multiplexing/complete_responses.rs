@@ -160,7 +160,7 @@ fn early_response_is_complete_despite_reset() {
 }
 
 #[test]
-fn departed_client_affects_no_other() {
+fn client_disconnect_does_not_affect_others() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, echo_path);
         let address = site.serve(&plan(&[server], "", ""));
@@ -196,7 +196,7 @@ fn oversized_response_is_streamed() {
 }
 
 #[test]
-fn similar_heads_are_distinguished() {
+fn cached_heads_are_not_confused() {
     on_every_driver(|site| async move {
         let (server, _) = serve(&site, 100, |asked| {
             let response = |status, body: &str, field: &str| {
@@ -243,7 +243,7 @@ fn similar_heads_are_distinguished() {
 }
 
 #[test]
-fn never_indexed_fields_stay_so() {
+fn never_indexed_fields_are_forwarded_never_indexed() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, |asked| {
             let response = Response::ok("body").with("x-own", "1");

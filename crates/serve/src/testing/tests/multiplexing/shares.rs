@@ -66,7 +66,7 @@ fn hold_some(asked: &super::Asked) -> Reaction {
 }
 
 #[test]
-fn http2_client_leaves_streams_to_others() {
+fn http2_client_cannot_occupy_all_streams() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, hold_some);
         let (address, service) = site.serve_worker(&plan_of_streams(server, ""));
@@ -90,7 +90,7 @@ fn http2_client_leaves_streams_to_others() {
 }
 
 #[test]
-fn slow_clients_leave_connections_to_others() {
+fn slow_clients_cannot_occupy_all_connections() {
     const LARGE: usize = 1 << 20;
     on_every_driver(|site| async move {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
@@ -112,7 +112,7 @@ fn slow_clients_leave_connections_to_others() {
 }
 
 #[test]
-fn refused_beyond_share_after_queueing() {
+fn requests_beyond_share_fail_after_queue_timeout() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, hold_some);
         let plan = plan_of_streams(server, "timeouts = { queue = \"50ms\" }");
@@ -129,7 +129,7 @@ fn refused_beyond_share_after_queueing() {
 }
 
 #[test]
-fn unknown_clients_and_small_groups_are_not_limited() {
+fn share_limit_exempts_unknown_clients_and_small_groups() {
     on_every_driver(|site| async move {
         for (capacity, forwarded_for) in [(CAPACITY, None), (8, Some("192.0.2.1"))] {
             let (server, seen) = serve(&site, 100, hold_some);
@@ -174,7 +174,7 @@ fn short_responses_free_streams_beyond_share() {
 }
 
 #[test]
-fn slow_http1_clients_leave_streams_to_others() {
+fn slow_http1_clients_cannot_occupy_all_streams() {
     on_every_driver(|site| async move {
         let (server, seen) = serve(&site, 100, hold_some);
         let address = site.serve(&plan_of_streams(server, ""));

@@ -99,7 +99,7 @@ fn stalled_streams_do_not_block_other_streams() {
 }
 
 #[test]
-fn memory_kept_for_reuse_is_freed_after_stalled_streams_end() {
+fn pooled_memory_is_freed_after_stalled_streams_end() {
     // Together, they hold more than `HTTP2_DROPPED_MAX`.
     const STREAMS: usize = 90;
     for is_due in [false, true] {
@@ -132,7 +132,7 @@ fn memory_kept_for_reuse_is_freed_after_stalled_streams_end() {
 }
 
 #[test]
-fn memory_of_streams_without_responses_is_freed_after_their_connections_end() {
+fn pending_stream_memory_is_freed_on_connection_close() {
     for is_due in [false, true] {
         on_simulated_cores(move |site| async move {
             let silent = site.upstream(&[&[Step::Read, Step::WaitForEnd]]);

@@ -16,7 +16,7 @@ fn ok(asked: &Asked) -> Reaction {
 }
 
 #[test]
-fn unanswered_request_is_504_and_others_continue() {
+fn unanswered_request_gets_504_and_others_continue() {
     let changes: [fn(&mut Plan); 2] = [
         |plan| plan.timeouts.upstream_first_byte = Duration::from_secs(1),
         |plan| plan.timeouts.request = Some(Duration::from_secs(1)),
