@@ -183,19 +183,7 @@ impl<'a> RuleHandler<Step<'a>> for Rewriting<'_, '_, 'a> {
         }
         let response = match directive.name() {
             "set" => {
-                let name = canonical(directive.argument(0));
-                undecided::set(&name, directive.argument(1), &mut state.constants);
-                let notes = &mut self.work.notes;
-                match &*name {
-                    "args" => notes.left_out(
-                        directive,
-                        "requests and redirects keep the query of the client",
-                    ),
-                    "limit_rate" => {
-                        notes.left_out(directive, "Onrush does not limit the rate of a response")
-                    }
-                    _ => notes.carried(directive),
-                }
+                self.set(directive, state);
                 return Ok(Flow::Next);
             }
             "break" => {
@@ -230,6 +218,22 @@ impl<'a> RuleHandler<Step<'a>> for Rewriting<'_, '_, 'a> {
 }
 
 impl<'a> Rewriting<'_, '_, 'a> {
+    fn set(&mut self, directive: &'a Directive, state: &mut State<'a>) {
+        let name = canonical(directive.argument(0));
+        undecided::set(&name, directive.argument(1), &mut state.constants);
+        let notes = &mut self.work.notes;
+        match &*name {
+            "args" => notes.left_out(
+                directive,
+                "requests and redirects keep the query of the client",
+            ),
+            "limit_rate" => {
+                notes.left_out(directive, "Onrush does not limit the rate of a response")
+            }
+            _ => notes.carried(directive),
+        }
+    }
+
     /// Effect of an `if` whose condition cannot be evaluated.
     fn own(&self, directive: &Directive, state: &State<'a>) -> UnknownIf {
         let leads = |rule: &Directive| {
