@@ -22,7 +22,7 @@ use onrush_measure::suggestion::suggestion;
 use self::output_files::OutputFiles;
 use crate::terminal::print_error;
 
-/// What is made of results that were written before, and what a machine or a link can do.
+/// Compare and predict results.
 #[derive(clap::Subcommand)]
 enum Results {
     Compare(compare::Args),
@@ -32,12 +32,12 @@ enum Results {
     /// Be the agent of an experiment that runs on another machine
     #[command(hide = true)]
     Agent {
-        /// Its own directory, which is removed in the end
+        /// Working directory of the agent; it is removed at the end
         directory: PathBuf,
     },
 }
 
-/// Without a file, Onrush's own server, proxy and load generator are measured with a control client beside them.
+/// Without a file, measures Onrush's own client, proxy and server, with a control client beside them.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -63,20 +63,19 @@ pub(crate) struct Args {
     /// Write the results here [default: a directory named after the experiment and the time]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write the summary to a file as Markdown, too; - is standard output, and what people read then goes to standard error
+    /// Also write the summary as Markdown to this file; with -, to standard output, and the text output goes to standard error
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "list"])]
     markdown: Option<PathBuf>,
     /// Write the charts as PNG, too, by rsvg-convert
     #[arg(long, conflicts_with_all = ["dry_run", "list"])]
     png: bool,
-    /// Few rounds and short windows: checks that an experiment works, proves nothing
+    /// Run few rounds and short windows, only to check that the experiment works; the figures are not valid
     #[arg(long)]
     quick: bool,
-    /// A CPU profile of each role, by perf: flame graphs below the results. It costs the roles some of their time
+    /// Record a CPU profile of each role with perf and write flame graphs; this slows the roles down
     #[arg(long)]
     profile: bool,
-    /// Measure this alone: a WORK, a WORK/VARIANT (`*` stands for any letters), or the points of a sweep with
-    /// PARAMETER=VALUE; may be given several times
+    /// Run only this WORK, WORK/VARIANT (`*` matches any characters) or PARAMETER=VALUE of a sweep; repeatable
     #[arg(long, value_name = "WHAT")]
     only: Vec<String>,
     /// The scale of the experiment, when its file has several
@@ -85,10 +84,10 @@ pub(crate) struct Args {
     /// As many rounds as fit into this time, such as 20m or 2h
     #[arg(long, value_name = "TIME", value_parser = duration)]
     budget: Option<Duration>,
-    /// Make the order of the trials that of an earlier run, whose result has its number
+    /// Seed of the order of trials, as recorded in an earlier result
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
-    /// Go on with the run in this directory that was interrupted
+    /// Resume the interrupted run in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "out", "quick", "only", "scale", "profile", "budget", "seed", "dry_run", "list"])]
     resume: Option<PathBuf>,
     /// Print the trials in their order and how long they take; nothing is started

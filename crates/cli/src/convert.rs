@@ -12,21 +12,20 @@ const INCOMPLETE: u8 = 2;
 /// The result is not a valid configuration of Onrush, which is a defect of the converter.
 const DEFECT: u8 = 3;
 
-/// The result goes to standard output, and to standard error what became of each directive.
+/// Writes the configuration to standard output, and a note about each directive to standard error.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush convert nginx /etc/nginx/nginx.conf > onrush.toml
   onrush convert haproxy /etc/haproxy/haproxy.cfg > onrush.toml
   onrush check onrush.toml
 
-Exit codes: 0 everything is carried, approximated or without effect on responses, 1 the file cannot be read or is no
-configuration of that program, 2 something is left out that makes responses differ, 3 the result cannot be used, which is
-a defect of the converter.")]
+Exit codes: 0 every directive is converted, approximated or without effect on responses, 1 the file cannot be read or is not
+a configuration of that program, 2 a directive is left out and responses differ, 3 the result is invalid (a bug of the
+converter).")]
 pub(crate) struct Args {
     #[command(subcommand)]
     language: Language,
-    /// Leave out rules that refuse requests and cannot be carried: every client passes. Without this option, these rules
-    /// refuse every client with 403 or 501
+    /// Leave out access rules that cannot be converted, so that every client passes. Without this option such rules refuse every client with 403 or 501
     #[arg(long, global = true)]
     open_guards: bool,
 }
@@ -38,8 +37,7 @@ enum Language {
         /// nginx.conf, or a file of servers such as those in sites-enabled
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// What nginx takes relative directories and certificates from, as nginx -V says [default: above a directory
-        /// conf, or the directory of FILE]
+        /// Directory that relative names start from, as printed by nginx -V (--prefix) [default: parent of conf/, or the directory of FILE]
         #[arg(long, value_name = "DIR")]
         prefix: Option<PathBuf>,
     },
@@ -106,7 +104,7 @@ fn print(file: &Path, conversion: &Conversion) -> ExitCode {
     ));
     if let Err(defect) = conversion.verify() {
         print_error(format_args!(
-            "onrush convert: the converted configuration is invalid, which is a bug of the converter; please report it with these lines\n{defect}"
+            "onrush convert: bug: the converted configuration is invalid; please report it with these lines\n{defect}"
         ));
         return ExitCode::from(DEFECT);
     }

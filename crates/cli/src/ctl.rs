@@ -20,7 +20,7 @@ use crate::explain_request;
 use crate::terminal::{Out, print_error, write_raw};
 use server_selector::ServerSelector;
 
-/// What is asked of a server that runs.
+/// Query or command for a running server.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush ctl status                                     the process and its cores
@@ -36,7 +36,7 @@ Exit codes: 0 done, 1 usage, or the server refused it and said why, 2 no admin i
 pub(crate) struct Args {
     #[command(flatten)]
     whom: ServerSelector,
-    /// Print what the server says as JSON
+    /// Print the response as JSON
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -49,19 +49,19 @@ enum CtlCommand {
     Status,
     /// Groups of servers: state, weight, requests in flight, queue, times
     Servers,
-    /// Takes a server out, brings it back, or weighs it
+    /// Set the state or the weight of a server
     Server {
         /// Its group
         group: String,
         /// As it is configured, or its address
         server: String,
-        /// up: it gets requests; drain: those of clients that have been with it; down: none
+        /// up: receives requests; drain: only requests of clients that already use it; down: no requests
         state: Option<State>,
         /// Its share, 1 to 256, or "config" for that of the configuration
         #[arg(long, value_name = "N")]
         weight: Option<String>,
     },
-    /// Requests that are under way, the oldest first
+    /// Requests in flight, oldest first
     Requests,
     /// Connections of clients that are open, the oldest first
     Connections(connections::Args),
@@ -69,34 +69,34 @@ enum CtlCommand {
     Profile(profile::Args),
     /// Routes with their requests, responses and times
     Routes,
-    /// The same of the addresses that are listened on
+    /// Listening addresses with their requests, responses and times
     Listeners,
     /// The configuration in force, without secrets
     Config,
-    /// What has happened: servers that went and came back, reloads, trouble
+    /// Events: servers going down and coming back, reloads, failures
     Events {
-        /// Go on with what happens from now on, until Ctrl-C
+        /// Keep printing new events until Ctrl-C
         #[arg(long, short)]
         follow: bool,
     },
-    /// How much the error log says
+    /// Level of the error log
     Log {
         #[command(subcommand)]
         what: Log,
     },
-    /// What Prometheus would scrape
+    /// Metrics in the format of Prometheus
     Metrics,
-    /// What becomes of a request by the configuration in force, and why
+    /// Route and response of a request under the configuration in force, with reasons
     Explain(explain_request::ExplainArgs),
     /// Reads the configuration again, as SIGHUP does
     Reload,
-    /// Starts the program again, to take the place of the process, as SIGUSR2 does
+    /// Starts the program again and hands over to the new process, as SIGUSR2 does
     Upgrade,
-    /// Has /ready fail from now on, so that balancers send nobody any more; the server goes on
+    /// Makes /ready fail, so that load balancers send no more clients; the server keeps running
     Drain,
     /// Has /ready succeed again
     Undrain,
-    /// Ends the server in good order, as SIGTERM does
+    /// Stops the server after the requests in flight, as SIGTERM does
     Stop,
 }
 
@@ -253,7 +253,7 @@ fn print(response: &Response, args: &Args) -> ExitCode {
         return failed(1, &anyhow::anyhow!(why));
     }
     if !said.is_object() {
-        let why = "the response is not a JSON object, so whether the server did it is unknown";
+        let why = "the response is not a JSON object: whether the command was applied is unknown";
         return failed(2, &anyhow::anyhow!(why));
     }
     let text = match &args.what {

@@ -11,7 +11,7 @@ use crate::explain_request::{ExplainArgs, explain, show};
 use crate::serve::{Audience, ConfigSource, checked};
 use crate::terminal::{Out, print_error, write_raw};
 
-/// Which route takes it and why none before, what it gets there, and what holds for it.
+/// Prints the matching route, why earlier routes do not match, the response, and the limits that apply.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush explain onrush.toml /api/users                            GET http://localhost/api/users

@@ -42,7 +42,7 @@ fn long_version() -> String {
     )
 }
 
-/// HTTP at the rate the hardware allows, and the proof of it.
+/// HTTP server, proxy, load generator and benchmark runner in one program.
 #[derive(Parser)]
 #[command(
     name = "onrush",
@@ -61,21 +61,21 @@ struct Arguments {
 enum Verb {
     /// Serve files, fixed and synthetic responses, or forward to servers
     Serve(serve::Args),
-    /// Say whether a configuration can be used, and what is wrong with it
+    /// Check a configuration and report its errors
     Check(check::Args),
-    /// Say what a configuration makes of a request, and why
+    /// Explain which route a request matches, and why
     Explain(explain::Args),
-    /// Turn a configuration of nginx or HAProxy into one of ours
+    /// Convert an nginx or HAProxy configuration
     Convert(convert::Args),
-    /// Look into a server that runs, and change it
+    /// Query and control a running server
     Ctl(ctl::Args),
-    /// Show a server that runs, live
+    /// Watch a running server
     Top(top::Args),
-    /// Generate load and tell the truth about it
+    /// Generate load and measure rate, errors and latency
     Load(Box<load::Args>),
     /// Run a whole experiment and write a report
     Bench(bench::Args),
-    /// Say what the machine needs to serve fast, change it, and undo it
+    /// Tune this machine for network load: plan, apply, revert
     Tune(tune::Args),
     /// Print completions for a shell
     Completions(shipped::Completions),

@@ -47,7 +47,7 @@ Exit codes: 0 done, 1 usage, 2 no admin interface was reached, or it has ended."
 pub(crate) struct Args {
     #[command(flatten)]
     whom: ServerSelector,
-    /// Look for one second, print what there was, and end
+    /// Measure for one second, print the result and exit
     #[arg(long)]
     once: bool,
     /// Print it as JSON, with --once

@@ -13,7 +13,7 @@ use super::exit::{EXIT_NOT_COMPARABLE, EXIT_WORSE};
 use super::output_files::{self, OutputFiles};
 use super::share::share;
 
-/// Sets results beside each other: what became better or worse, by how much, and how surely (docs/compare.md).
+/// Compares results: which figures became better or worse, by how much, and with what confidence (docs/compare.md).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush bench compare runs/before out/now
@@ -23,17 +23,16 @@ use super::share::share;
 Exit codes: 0 nothing became worse, 1 a result cannot be read, 3 a figure asked for with --only is inconclusive or \
 compared, or nothing can be compared at all, 4 something became worse.")]
 pub(crate) struct Args {
-    /// Directories that onrush bench wrote: the first, and those that are compared with it
+    /// Result directories of onrush bench: the baseline, then those to compare with it
     #[arg(value_name = "DIR", required = true, num_args = 2..)]
     directories: Vec<PathBuf>,
     /// The smallest effect that matters
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     smallest: f64,
-    /// Judge figures whose name, 'WORK / VARIANT / METRIC', holds this; repeatable [default: all of ours]
+    /// Compare only figures whose name, 'WORK / VARIANT / METRIC', contains this; repeatable [default: all figures of Onrush]
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    /// The standard deviation between runs of one system, where it was measured [default: 0.25% beside a peer that both
-    /// runs hold, 2% without]
+    /// Standard deviation between runs of one system, if measured [default: 0.25% if both runs contain the same reference, else 2%]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     between_runs: Option<f64>,
     /// Write the comparisons to a file as JSON; - is standard output, and what people read then goes to standard error

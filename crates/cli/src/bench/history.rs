@@ -27,13 +27,13 @@ pub(crate) struct Args {
     /// The smallest change that matters
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     smallest: f64,
-    /// How surely a change has to be one
+    /// Confidence required to report a change
     #[arg(long, value_name = "SHARE", default_value = "99%", value_parser = confidence)]
     confidence: f64,
     /// Series whose name, 'EXPERIMENT / WORK / VARIANT / METRIC', holds this; repeatable [default: all of ours]
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
-    /// Changes before this day, such as 2026-11-21, are known: they are shown, and are no failure
+    /// Changes before this day, such as 2026-11-21, are known: list them, but do not fail
     #[arg(long, value_name = "DAY", value_parser = day)]
     since: Option<String>,
     /// Write the history to a file as JSON; - is standard output, and what people read then goes to standard error

@@ -19,7 +19,7 @@ use crate::terminal::{Out, print_error};
 /// Names that an error lists: about a screenful.
 const NAMES_SHOWN_MAX: usize = 20;
 
-/// Predict how many requests a second a machine can do, and what is full first (docs/predict.md).
+/// Predict the requests per second of a machine, and the resource that is full first (docs/predict.md).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush bench predict --machine server.toml --cost out/first-light     what was measured here, there
@@ -33,8 +33,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", required_unless_present = "check")]
     machine: Option<PathBuf>,
 
-    /// What a request costs: the directory of a result, or a file of a few lines; repeatable, a file completes what stands
-    /// before
+    /// Cost of a request: a result directory, or a cost file; repeatable: later files only fill in missing values
     #[arg(long, value_name = "PATH")]
     cost: Vec<PathBuf>,
 
@@ -50,7 +49,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "COUNT", conflicts_with = "check", value_parser = connections)]
     connections: Option<u32>,
 
-    /// Predict rows whose figure is known, each from all others, and print how far off that is
+    /// Check the model: predict each measured row from all other rows, and print the errors
     #[arg(long, conflicts_with = "machine")]
     check: bool,
 }

@@ -8,14 +8,14 @@ use onrush_bench::predict::wire::{LinkRate, PacketsPerRequest, Size};
 
 use crate::terminal::Out;
 
-/// Say how many frames and requests a second a link carries, by the arithmetic of Ethernet.
+/// Print how many frames and requests per second a link carries.
 #[derive(clap::Args)]
 pub(super) struct Args {
     /// Bits a second of the link, such as 1G, 2.5G or 10G
     #[arg(long, value_name = "RATE", value_parser = LinkRate::parse)]
     rate: LinkRate,
 
-    /// Sizes of packets: an MTU from 68 on, a frame below
+    /// Packet sizes: from 68 on an MTU, below 68 a frame size
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',', default_value = "64,1500,9000", value_parser = Size::parse)]
     mtu: Vec<Size>,
 

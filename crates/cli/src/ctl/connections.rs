@@ -11,19 +11,19 @@ use super::cell::{array_items, text_cell, time};
 /// Which connections are shown.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Those that have come by this listener
+    /// Only connections accepted by this listener
     #[arg(long, value_name = "NAME")]
     listener: Option<String>,
-    /// Those from this address or network, or that a proxy in front has introduced so (PROXY protocol)
+    /// Only clients in this address or network, as seen directly or in the PROXY header
     #[arg(long, value_name = "NETWORK")]
     client: Option<String>,
     /// Those in this state: introduction, handshake, idle, head, body, request, sending, tunnel or closing
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
-    /// Those that have been open for so long
+    /// Only connections that are older than this
     #[arg(long, value_name = "TIME")]
     older: Option<String>,
-    /// Which come first: those with most of age, idle, bytes or requests
+    /// Sort in descending order by age, idle, bytes or requests
     #[arg(long, value_name = "ORDER", default_value = "age")]
     sort: String,
     /// How many at most, up to 1000

@@ -20,7 +20,7 @@ const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 /// What is looked at.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Show what came within so long from now on, instead of what came since the start
+    /// Profile the next DURATION instead of the time since the start
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     interval: Option<Duration>,
     /// Show this core alone, instead of all together

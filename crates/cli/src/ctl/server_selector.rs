@@ -16,7 +16,7 @@ pub(crate) struct ServerSelector {
     /// The server with this process id
     #[arg(long, value_name = "PID", global = true)]
     pid: Option<u32>,
-    /// The token of an interface on a TCP address stands in this file
+    /// File with the token, for an admin interface on a TCP address
     #[arg(long, value_name = "FILE", global = true)]
     token_file: Option<PathBuf>,
 }

@@ -21,17 +21,17 @@ use super::{connection_flags, datagrams, grpc, http2, memcached, pace, requests,
 pub(super) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 
 const AFTER_HELP: &str = "\
-Exit codes: 0 success; 1 usage, or what this machine does not allow; 2 nothing could be reached; 3 errors during the run, \
-unless --fail-if says how many are fine, or wrong figures in the self-test; 4 a condition of --fail-if holds, or --fail-if could not be judged, or --find-max \
-found no rate; 5 the run is invalid: its figures cannot be believed, see its verdict.
+Exit codes: 0 success; 1 usage error, or not possible on this machine; 2 the target cannot be reached; 3 errors during \
+the run, unless --fail-if limits them, or wrong figures in the self-test; 4 a condition of --fail-if holds or cannot be \
+judged, or --find-max found no rate; 5 invalid run: the figures are not reliable, see the verdict.
 
-Every second one line: time, connections open, connections attempted, requests finished, bytes received and errors so \
-far; connections, requests, bytes and bits per second; mean time to the first byte and to the last. Ctrl-C ends the \
-run early and reports what was measured.
+Prints one line per second: time, connections open, connections attempted, requests finished, bytes received and errors \
+so far; connections, requests, bytes and bits per second; mean time to the first and to the last byte. Ctrl-C ends the \
+run early and prints the summary.
 
-A request is sent again and is no error when the server ended a kept-alive TCP connection in good order and its last \
-segment says that nothing of the request had arrived; a reset is an error, for the server may have read the request. \
-Latencies are those of responses, from the moment their request should have started.";
+A request is sent again, and not counted as an error, if the server closed an idle kept-alive connection with a FIN that \
+acknowledges nothing of the request. A reset is an error, since the server may have read the request. Latencies are \
+measured from the intended start of a request to its response.";
 
 /// Flags that the self-test ignores: all but --io. A test keeps the list complete.
 const FLAGS_IGNORED_BY_SELFTEST: [&str; 91] = [
@@ -143,12 +143,11 @@ pub(crate) struct Args {
     #[arg(help = "http[s]://host[:port]/path?query, unix:/path/to/socket:/path, grpc[s]://host[:port]/package.Service/Method, memcached[s]://host[:port] or memcached://unix:/path/to/socket; several of one server of HTTP are asked for in a mix; udp://host:port for datagrams, tcp://host:port for bytes that an echo sends back, or nobody with --one-way", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
     pub(super) urls: Vec<Target>,
 
-    /// Test this program against a server of its own with known delays, and this machine: are the figures right?
+    /// Self-test: measure an own server with known delays and check the reported figures on this machine
     #[arg(long, conflicts_with_all = FLAGS_IGNORED_BY_SELFTEST)]
     pub(super) selftest: bool,
 
-    /// Take the command line of another tool, h1load, h2load, wrk, wrk2, oha, hey or mcblaster, which is all that follows, and print what it would;
-    /// -h behind its name says what is taken
+    /// Accept the command line of h1load, h2load, wrk, wrk2, oha, hey or mcblaster (all following arguments) and print its output format; -h after it lists its options
     #[arg(long = "as", value_name = "TOOL", num_args = 1.., allow_hyphen_values = true, exclusive = true)]
     pub(super) as_tool: Vec<String>,
 
@@ -179,11 +178,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) http2: http2::Http2Args,
 
-    /// How long nothing may arrive while a response is due [default: 10s]
+    /// Timeout: maximum time without data while a response is due [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
 
-    /// Leave the first response of each connection out of latencies, which pays for what is only done once
+    /// Exclude the first response of each connection from latencies (it includes one-time work)
     #[arg(long)]
     pub(super) skip_first: bool,
 
@@ -206,7 +205,7 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Threads", default_value = "auto", value_parser = io_driver)]
     pub(super) io: Io,
 
-    /// Never sleep: no wake-up of this machine is in what is measured. Takes a whole CPU for each thread
+    /// Busy-poll instead of sleeping, so that latencies include no wake-up of this machine; uses a whole CPU per thread
     #[arg(long, help_heading = "Threads")]
     pub(super) busy_poll: bool,
 
@@ -217,7 +216,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) output: Output,
 
-    /// Search the highest rate at which this holds, such as 'p99 < 1ms', by many runs of -d each, from -R on
+    /// Search for the highest rate at which this condition holds, such as 'p99 < 1ms', in several runs of -d each, starting at -R
     #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "journeys", "catch_up", "metrics"])]
     pub(super) find_max: Option<Threshold>,
 }

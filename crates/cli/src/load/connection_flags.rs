@@ -14,8 +14,7 @@ use super::value::Switch;
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Connections")]
 pub(super) struct ConnectionArgs {
-    /// Addresses of this machine that connections come from in turn, each with ports of its own: 10.0.0.2,
-    /// 10.0.0.2-10.0.0.50, 10.0.0.0/28, or several of these with commas
+    /// Source addresses, used in turn, each with its own ports: 10.0.0.2, 10.0.0.2-10.0.0.50, 10.0.0.0/28, or a comma-separated list
     #[arg(long, value_name = "LIST", value_parser = Sources::parse)]
     source: Option<Sources>,
 
@@ -23,11 +22,11 @@ pub(super) struct ConnectionArgs {
     #[arg(long, value_name = "PORT-PORT", value_parser = ports)]
     source_ports: Option<Ports>,
 
-    /// Connect there, whatever the URL says; Host and the name in TLS stay the URL's
+    /// Connect to this address instead of the URL's; Host and SNI stay those of the URL
     #[arg(long, value_name = "HOST:PORT|unix:/PATH", value_parser = TargetAddress::parse)]
     connect_to: Option<TargetAddress>,
 
-    /// Begin each connection with a header of the PROXY protocol that tells its own addresses
+    /// Send a PROXY protocol header with the connection's own addresses
     #[arg(long, value_name = "v1|v2", value_enum)]
     proxy_protocol: Option<Proxy>,
 
@@ -39,11 +38,11 @@ pub(super) struct ConnectionArgs {
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "TLS")]
 struct TlsArgs {
-    /// Believe any certificate of an https server
+    /// Do not verify the server's certificate
     #[arg(short = 'k', long)]
     insecure: bool,
 
-    /// Believe certificates of the authorities in this PEM file, instead of those of the system
+    /// PEM file of certificate authorities, instead of those of the system
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     cacert: Option<PathBuf>,
 
@@ -55,7 +54,7 @@ struct TlsArgs {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// The name to ask for and to look for in the server's certificate, instead of the URL's
+    /// Name for SNI and for verification, instead of the URL's host
     #[arg(long, value_name = "NAME", value_parser = name)]
     sni: Option<String>,
 

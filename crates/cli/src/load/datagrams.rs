@@ -17,18 +17,15 @@ use onrush_measure::amount::{self, count};
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "Datagrams (udp://)")]
 pub(super) struct PacketArgs {
-    /// Bytes of payload: 64, several in turn such as 64,512,1400, any of a range such as 64-1400, or imix; of tcp:// one size,
-    /// up to 64 MiB [default: 64, and 131072 of tcp:// one way]
+    /// Payload bytes: 64, several in turn such as 64,512,1400, a random size of a range such as 64-1400, or imix; over tcp:// one size, up to 64 MiB [default: 64, and 131072 of tcp:// one way]
     #[arg(long, value_name = "BYTES", value_parser = Size::parse)]
     size: Option<Size>,
 
-    /// Bytes that come back over tcp:// for each --size, from a responder (protocol = "responder" of onrush serve) [default: those
-    /// that were sent, from an echo]
+    /// Response bytes over tcp:// for each --size, from a responder (protocol = "responder" of onrush serve) [default: the same number, from an echo]
     #[arg(long, value_name = "BYTES", value_parser = response_bytes, conflicts_with = "one_way")]
     response_size: Option<NonZeroUsize>,
 
-    /// Datagrams go there and are counted there, by onrush serve --sink [default: what is there says which way]; bytes of
-    /// tcp:// are answered by nobody [default: they come back]
+    /// One way: the target counts and does not send back (onrush serve --sink) [default: the target reports its kind; tcp:// expects an echo]
     #[arg(long, conflicts_with = "round_trip")]
     one_way: bool,
 
@@ -36,12 +33,11 @@ pub(super) struct PacketArgs {
     #[arg(long)]
     round_trip: bool,
 
-    /// How they leave: each by a call of its own, up to 32 in a call, or up to 64 in a message that the kernel parts
-    /// [default: single]
+    /// System calls for sending: single (one datagram per call), batch (up to 32 per call) or offload (up to 64 per message, split by the kernel) [default: single]
     #[arg(long, value_name = "HOW", value_parser = departure)]
     pub(super) send: Option<SendMode>,
 
-    /// Frames leave past the network stack, millions a second, by the interface of --interface; one way, and as root: xdp
+    /// Send Ethernet frames from --interface, bypassing the network stack: xdp; one-way only, needs root
     #[arg(long, value_name = "WAY", value_parser = via, conflicts_with = "send")]
     pub(super) via: Option<SendMode>,
 

@@ -15,12 +15,11 @@ use onrush_measure::amount::{count, duration};
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "memcached")]
 pub(super) struct MemcachedArgs {
-    /// The commands to speak: text (get, set …), meta (mg, ms …), or meta-quiet, which leaves unsaid what goes as usual
-    /// [default: text]
+    /// Protocol: text (get, set ...), meta (mg, ms ...), or meta-quiet (no responses for the normal case) [default: text]
     #[arg(long, value_name = "NAME", value_parser = Dialect::parse)]
     protocol: Option<Dialect>,
 
-    /// Over UDP: a request is one datagram, and what does not come within the timeout (1s) is lost; the port is that of memcached's -U
+    /// Use UDP: one datagram per request; a response that does not arrive within the timeout (1s) is lost; the port is that of memcached -U
     #[arg(long)]
     pub(super) udp: bool,
 
@@ -52,7 +51,7 @@ pub(super) struct MemcachedArgs {
     #[arg(long)]
     populate: bool,
 
-    /// The share of keys of gets that are among those that are stored, such as 0.9 or 90% [default: all]
+    /// Share of gets whose key is stored, such as 0.9 or 90% [default: all]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     hit_ratio: Option<f64>,
 
@@ -64,7 +63,7 @@ pub(super) struct MemcachedArgs {
     #[arg(long)]
     gets: bool,
 
-    /// Look at every byte of values: each must be that of its key
+    /// Compare every byte of each value with the expected one
     #[arg(long)]
     verify: bool,
 }

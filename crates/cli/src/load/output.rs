@@ -22,8 +22,7 @@ use crate::terminal::{Out, print_error};
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "Results")]
 pub(super) struct Output {
-    /// Write the result to a file as JSON (docs/load-result.schema.json; with --find-max condition, answer and trials); - is
-    /// standard output, and what people read then goes to standard error
+    /// Write the result as JSON to this file (docs/load-result.schema.json; with --find-max: condition, result, trials); with -, to standard output, and the text output goes to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
@@ -39,12 +38,11 @@ pub(super) struct Output {
     #[arg(long, value_name = "FILE")]
     hdr: Option<PathBuf>,
 
-    /// Serve the run under way to Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:9091; with port 0 a line says which it is
+    /// Serve metrics of the run to Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:9091; with port 0 the chosen port is printed
     #[arg(long, value_name = "ADDRESS")]
     metrics: Option<SocketAddr>,
 
-    /// Fail when this holds, such as 'p99 > 5ms', 'errors > 0.1%' or 'service.p99.9 > 2ms'; repeatable. Ends the run as
-    /// soon as it is lost
+    /// Fail if this condition holds, such as 'p99 > 5ms', 'errors > 0.1%' or 'service.p99.9 > 2ms'; repeatable. Ends the run as soon as it is certain to hold
     #[arg(long, value_name = "CONDITION", value_parser = threshold)]
     fail_if: Vec<Threshold>,
 

@@ -22,13 +22,11 @@ pub(super) struct PaceArgs {
     #[arg(short = 'R', long, value_name = "RATE", value_parser = rate_per)]
     rate: Option<Rate>,
 
-    /// Connections per second in all, each for one request, whatever becomes of earlier ones: -R with -r 1, and none is made before.
-    /// -c is how many may be open at once
+    /// Connections per second in all, independent of earlier ones, each with one request: like -R with -r 1 and no connections opened before the start. -c is the maximum of open connections
     #[arg(long, value_name = "RATE", value_parser = rate_per, conflicts_with = "connect_first")]
     connections_per_second: Option<Rate>,
 
-    /// How requests lie around their rate: evenly, each anywhere in its own time, or with independent gaps as the
-    /// requests of many users (Poisson) [default: even]
+    /// Arrival times at a rate: even, random within each interval, or independent as from many users (Poisson) [default: even]
     #[arg(long, value_name = "HOW", value_enum)]
     spacing: Option<SpacingArg>,
 
@@ -36,7 +34,7 @@ pub(super) struct PaceArgs {
     #[arg(long, value_name = "STAIRS", value_parser = stairs)]
     stairs: Option<Stairs>,
 
-    /// So many requests at once, again and again: COUNT/TIME such as 100/10ms
+    /// Bursts: COUNT requests at once every TIME, such as 100/10ms
     #[arg(long, value_name = "BURST", value_parser = burst)]
     burst: Option<Burst>,
 
@@ -44,15 +42,15 @@ pub(super) struct PaceArgs {
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate_per_connection: Option<NonZeroU64>,
 
-    /// Pause between a response and the next request of its connection, 3 % more or less; a bare number is milliseconds
+    /// Pause between a response and the next request of the connection, varied by 3 %; a bare number is milliseconds
     #[arg(short = 'T', long, value_name = "TIME", value_parser = milliseconds)]
     think: Option<Duration>,
 
-    /// Come to full load evenly within this time, and measure from then on: the rate with -R, else connections
+    /// Ramp up to full load evenly within this time, and measure afterwards: the rate with -R, else the number of connections
     #[arg(long, value_name = "TIME", value_parser = duration)]
     ramp: Option<Duration>,
 
-    /// The same in ten stairs, each a slope for a quarter of its time, as h1load does
+    /// Like --ramp, but in ten steps, each with a slope for a quarter of its time, as h1load does
     #[arg(short = 's', long, value_name = "TIME", value_parser = duration)]
     soft_start: Option<Duration>,
 
@@ -64,21 +62,19 @@ pub(super) struct PaceArgs {
     #[arg(long, value_name = "on|off", value_enum)]
     connect_first: Option<Switch>,
 
-    /// Leave out and count requests that are further behind their intended start than this [default: make them all]
+    /// Skip and count requests that are later than this, instead of sending them [default: send all]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     catch_up: Option<Duration>,
 
-    /// Start the clock at this moment, such as 2026-11-22T12:00:00Z or seconds since 1970, with the connections made before
-    /// where they are made first
+    /// Start at this time, such as 2026-11-22T12:00:00Z or seconds since 1970; with --connect-first the connections are opened before it
     #[arg(long, value_name = "TIME", value_parser = WallTime::parse)]
     start_at: Option<WallTime>,
 
-    /// Make part I of N of the run, from 1/N to N/N: its rate, count, connections, source addresses and ports are divided
-    /// exactly between generators that make it together
+    /// Run part I of N, from 1/N to N/N: rate, count, connections, source addresses and ports are divided exactly between the N generators
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<ShardArg>,
 
-    /// What makes random arrivals and pauses repeatable
+    /// Seed of random arrivals and pauses
     #[arg(long, value_name = "NUMBER", default_value = "0")]
     seed: u64,
 }

@@ -55,8 +55,7 @@ pub(super) struct RequestArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["har", "replay", "body", "body_file", "method"])]
     requests_file: Option<PathBuf>,
 
-    /// What users do: requests in order, later ones with values of earlier responses, out of a TOML file (docs/journeys.md). -c
-    /// says how many users there are, -n counts journeys, -R those that begin each second
+    /// TOML file of journeys: requests in order, later ones with values from earlier responses (docs/journeys.md). -c is the number of users, -n counts journeys, -R is journeys started per second
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests_file", "har", "replay", "weights", "in_turn", "cookies", "body", "body_file", "method", "expect_status", "expect_body"])]
     journeys: Option<PathBuf>,
 
@@ -68,7 +67,7 @@ pub(super) struct RequestArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["body", "body_file", "method", "rate", "stairs", "burst", "rate_per_connection", "think", "ramp", "soft_start"])]
     replay: Option<PathBuf>,
 
-    /// How many times as fast as in the log time passes, such as 10 or 0.5 [default: 1]
+    /// Speed of the replay relative to the log, such as 10 or 0.5 [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = speed, requires = "replay")]
     replay_speed: Option<f64>,
 
@@ -97,7 +96,7 @@ pub(super) struct RequestArgs {
     #[arg(long, value_name = "TOKEN")]
     bearer: Option<String>,
 
-    /// Statuses of which each response must have one, such as 200,204 or 2xx, or of calls, such as OK,NOT_FOUND; another is an error
+    /// Expected statuses, such as 200,204 or 2xx, or codes of calls, such as OK,NOT_FOUND; any other is an error
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Statuses::parse)]
     expect_status: Vec<Statuses>,
 

@@ -13,7 +13,7 @@ use onrush_load::report::Report;
 use super::files::{Files, Form};
 use super::output::Output;
 
-/// Adds up the results of generators that loaded one target at one time.
+/// Merges results of generators that loaded one target at the same time.
 #[derive(clap::Args, Debug)]
 pub(super) struct Merge {
     /// JSON files that the generators wrote with --json
@@ -24,7 +24,7 @@ pub(super) struct Merge {
     output: Output,
 }
 
-/// Sets two results beside each other: how far each percentile has moved, and whether that is more than chance.
+/// Compares two results: how much each percentile changed, and whether by more than chance.
 #[derive(clap::Args, Debug)]
 pub(super) struct Compare {
     /// The JSON file of the first run

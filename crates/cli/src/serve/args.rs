@@ -34,16 +34,16 @@ pub(crate) struct Args {
     /// Respond to every request with this status and body
     #[arg(long, value_name = "STATUS[:BODY]", group = "what")]
     respond: Option<String>,
-    /// Respond with the response described by the query, in the language of httpterm: /?s=SIZE&t=MS (GET /?h for help)
+    /// Respond as the query says, in the syntax of httpterm: /?s=SIZE&t=MS (GET /?h for help)
     #[arg(long, group = "what")]
     synthetic: bool,
     /// Forward every request to this server; may be repeated
     #[arg(long, value_name = "URL", group = "what")]
     forward: Vec<String>,
-    /// Send back whatever comes to this address, over TCP and UDP (RFC 862); may be repeated, and beside --sink
+    /// Echo: send back everything received on this address, over TCP and UDP (RFC 862); repeatable, also together with --sink
     #[arg(long, value_name = "ADDR", conflicts_with = "what")]
     echo: Vec<String>,
-    /// Count and drop whatever comes to this address, over TCP and UDP (RFC 863); may be repeated
+    /// Sink: count and discard everything received on this address, over TCP and UDP (RFC 863); repeatable
     #[arg(long, value_name = "ADDR", conflicts_with = "what")]
     sink: Vec<String>,
     /// Let --echo and --sink listen where anybody may reach them, not only on the loopback and private networks
@@ -62,10 +62,10 @@ pub(crate) struct Args {
         value_name = "ADDR"
     )]
     listen: Vec<String>,
-    /// Speak TLS there, with a certificate made for it or with these PEM files
+    /// Use TLS on --listen, with a self-signed certificate or these PEM files
     #[arg(long, value_name = "self-signed|CERT,KEY")]
     tls: Option<String>,
-    /// Give up root's rights for those of this user when everything is bound and read [default: those it was started with]
+    /// Drop root privileges: switch to this user after opening all sockets and files [default: keep the user]
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
     /// Number of cores (engine threads) [default: one per CPU this process may use]
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     /// Which core gets a connection: by the CPU that takes its packets, or by hash [default: auto]
     #[arg(long, value_enum, value_name = "HOW")]
     accept: Option<AcceptArg>,
-    /// Never sleep: each core takes a whole CPU, and no wake-up comes before a response
+    /// Busy-poll: each core uses a whole CPU and never sleeps, which saves the wake-up before a response
     #[arg(long)]
     busy_poll: bool,
 }
@@ -186,7 +186,7 @@ fn load_targets(args: &Args) -> anyhow::Result<Vec<Listener>> {
     }
     if !args.listen.is_empty() || args.tls.is_some() {
         bail!(
-            "--listen and --tls are for HTTP: --echo and --sink have their own addresses; to combine them use a file (--config)"
+            "--listen and --tls apply only to HTTP: --echo and --sink set their own addresses; for a combination use a file (--config)"
         );
     }
     if let Some(twice) = first_repeated(all.iter().map(|listen| &listen.address)) {

@@ -8,7 +8,7 @@ use onrush_measure::amount::duration;
 use onrush_tune::advise::{Goal, Queues, Request, Role};
 use onrush_tune::tree::Tree;
 
-/// Reads the machine, plans, and changes nothing unless it is told to.
+/// Reads the machine and plans changes; only apply and search change anything.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush tune plan                            what to change for a server on this machine, and why
@@ -38,15 +38,15 @@ pub(super) enum Verb {
     Plan(Plan),
     /// Change what the plan says, with a journal that can undo it
     Apply(Apply),
-    /// Say in time that an apply that waits for it may stay
+    /// Confirm an apply that waits for confirmation
     Confirm(Place),
     /// Undo what was applied
     Revert(Revert),
-    /// Say what is in force and what is not any more
+    /// List the changes that are in force, and those that others have overwritten
     Status(Status),
     /// Draw the machine: nodes, cores, siblings, and what each CPU does for the network
     Show(Show),
-    /// Say what is full while load runs
+    /// Find the resource that is full while load runs
     Diagnose(Diagnose),
     /// Try settings one at a time with a measurement of yours, and keep what is better
     Search(Search),
@@ -142,10 +142,10 @@ pub(super) struct Plan {
     /// Look at the limits of this process, too
     #[arg(long, value_name = "PID")]
     pub(super) pid: Option<u32>,
-    /// For programs
+    /// Print JSON
     #[arg(long, conflicts_with = "script")]
     pub(super) json: bool,
-    /// As a shell script
+    /// Print a shell script that makes the changes
     #[arg(long)]
     pub(super) script: bool,
 }
@@ -159,13 +159,13 @@ pub(super) struct Apply {
     /// Undo it after this time unless `onrush tune confirm` was run; also on Ctrl-C or when the session ends
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "during")]
     pub(super) confirm_within: Option<Duration>,
-    /// Undo it after this time (1h), when this process ends (4711), or run this command and undo it when that ends
+    /// Undo it after this time (1h), when this process ends (PID 4711), or when this command, which is then started, ends
     #[arg(long = "for", id = "during", value_name = "TIME|PID|COMMAND", value_parser = DurationSpec::parse)]
     pub(super) during: Option<DurationSpec>,
     /// Do it at every boot, too: write a file of settings and a systemd unit, and list them
     #[arg(long, conflicts_with_all = ["confirm_within", "during"])]
     pub(super) persist: bool,
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -226,7 +226,7 @@ pub(super) struct Revert {
     /// Remove the files that `apply --persist` wrote, too
     #[arg(long)]
     pub(super) persist: bool,
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -235,7 +235,7 @@ pub(super) struct Revert {
 pub(super) struct Status {
     #[command(flatten)]
     pub(super) place: Place,
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -270,7 +270,7 @@ pub(super) struct Diagnose {
     /// Look at this process, too: its threads and CPUs, files and sockets; until it ends, if that is sooner
     #[arg(long, value_name = "PID")]
     pub(super) pid: Option<u32>,
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -290,7 +290,7 @@ pub(super) struct Search {
     /// How often each change is measured beside the best so far
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(super) turns: u8,
-    /// For programs
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }

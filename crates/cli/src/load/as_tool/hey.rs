@@ -89,7 +89,7 @@ fn burst(given: &ParsedOptions) -> Result<Option<String>, String> {
     match (given.last("--burst-rate"), given.last("--burst-delay")) {
         (count, Some(every)) => Ok(Some(format!("--burst={}/{every}", count.unwrap_or("1")))),
         (Some(_), None) => {
-            Err("--burst-rate needs --burst-delay, the time from one burst to the next".to_owned())
+            Err("--burst-rate needs --burst-delay, the time between bursts".to_owned())
         }
         (None, None) => Ok(None),
     }
