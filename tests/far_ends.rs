@@ -385,7 +385,7 @@ fn echo_on_public_address_requires_flag() {
         ),
         (
             &["serve", "--sink", "127.0.0.1:0", "--listen", ":80"],
-            "onrush serve: --listen and --tls are for HTTP: --echo and --sink have their own addresses; to combine them use a file (--config)\n",
+            "onrush serve: --listen and --tls apply only to HTTP: --echo and --sink set their own addresses; for a combination use a file (--config)\n",
         ),
         (
             &["serve", "--synthetic", "--public"],

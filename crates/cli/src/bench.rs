@@ -37,63 +37,65 @@ enum Results {
     },
 }
 
-/// Without a file, measures Onrush's own client, proxy and server, with a control client beside them.
+/// Run an experiment and write a report. Without a file, measure Onrush's own client, proxy and server.
 #[derive(clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
   onrush bench                                       client -> proxy -> server on this machine
-  onrush bench experiments/first-light.toml          beside nginx, HAProxy and wrk
-  onrush bench --quick --out /tmp/check my.toml      whether an experiment works, in short
-  onrush bench --dry-run my.toml                     what it would do, in which order, for how long
+  onrush bench experiments/first-light.toml          compared with nginx, HAProxy and wrk
+  onrush bench --quick --out /tmp/check my.toml      check quickly that an experiment works
+  onrush bench --dry-run my.toml                     trials, their order and times
   onrush bench --only 'file/nginx' --only connections=100 my.toml
   onrush bench --markdown - my.toml 2> progress      the summary for a README or a comment
-  onrush bench --resume DIR                          go on with a run that was interrupted
-  onrush bench predict --machine server.toml         what a machine can do (docs/predict.md)
+  onrush bench --resume DIR                          resume an interrupted run
+  onrush bench predict --machine server.toml         capacity of a machine (docs/predict.md)
 
-Exit codes: 0 measured (also when a figure missed its target), 1 nothing was begun or results could not be written, 3 a figure could not be \
+Exit codes: 0 measured (also when a figure missed its target), 1 nothing was started or results could not be written, 3 a figure could not be \
 judged because programs failed or are missing, errors occurred or the client was the limit, 130 stopped by Ctrl-C."
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
     results: Option<Results>,
-    /// The experiment (docs/experiment.md)
+    /// Experiment file (docs/experiment.md) [default: client, proxy and server of Onrush]
     #[arg(value_name = "EXPERIMENT.toml")]
     experiment: Option<PathBuf>,
-    /// Write the results here [default: a directory named after the experiment and the time]
+    /// Write the results to this directory [default: one directory named after the experiment and the time]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Also write the summary as Markdown to this file; with -, to standard output, and the text output goes to standard error
+    /// Also write the summary as Markdown to this file, or standard output (-)
+    ///
+    /// With -, the text output goes to standard error
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "list"])]
     markdown: Option<PathBuf>,
-    /// Write the charts as PNG, too, by rsvg-convert
-    #[arg(long, conflicts_with_all = ["dry_run", "list"])]
+    /// Also write the charts as PNG (needs rsvg-convert)
+    #[arg(long, conflicts_with_all = ["dry_run", "list"], hide_short_help = true)]
     png: bool,
     /// Run few rounds and short windows, only to check that the experiment works; the figures are not valid
     #[arg(long)]
     quick: bool,
     /// Record a CPU profile of each role with perf and write flame graphs; this slows the roles down
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     profile: bool,
     /// Run only this WORK, WORK/VARIANT (`*` matches any characters) or PARAMETER=VALUE of a sweep; repeatable
     #[arg(long, value_name = "WHAT")]
     only: Vec<String>,
-    /// The scale of the experiment, when its file has several
-    #[arg(long, value_name = "NAME")]
+    /// Use this scale of the experiment, if the file has several
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
     scale: Option<String>,
-    /// As many rounds as fit into this time, such as 20m or 2h
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Run as many rounds as fit into this time, such as 20m or 2h
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     budget: Option<Duration>,
     /// Seed of the order of trials, as recorded in an earlier result
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", hide_short_help = true)]
     seed: Option<u64>,
     /// Resume the interrupted run in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "out", "quick", "only", "scale", "profile", "budget", "seed", "dry_run", "list"])]
     resume: Option<PathBuf>,
-    /// Print the trials in their order and how long they take; nothing is started
+    /// Print the trials in order and their times, and start nothing
     #[arg(long, conflicts_with = "list")]
     dry_run: bool,
-    /// Print works, points, variants and programs; nothing is started
+    /// Print works, points, variants and programs, and start nothing
     #[arg(long)]
     list: bool,
 }

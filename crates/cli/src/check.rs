@@ -13,14 +13,14 @@ use crate::serve::{
 };
 use crate::terminal::{Out, print_error};
 
-/// Every error and warning is printed with its place.
+/// Check a configuration and print each error and warning with its position.
 #[derive(clap::Args)]
 #[command(after_help = "Example:
   onrush check onrush.toml && systemctl restart onrush
 
-Exit codes: 0 it can be used, 1 it cannot.")]
+Exit codes: 0 valid, 1 invalid.")]
 pub(crate) struct Args {
-    /// The configuration (TOML)
+    /// Configuration file (TOML)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }

@@ -12,7 +12,7 @@ const INCOMPLETE: u8 = 2;
 /// The result is not a valid configuration of Onrush, which is a defect of the converter.
 const DEFECT: u8 = 3;
 
-/// Writes the configuration to standard output, and a note about each directive to standard error.
+/// Write the configuration to standard output, and a note about each directive to standard error.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush convert nginx /etc/nginx/nginx.conf > onrush.toml
@@ -25,14 +25,14 @@ converter).")]
 pub(crate) struct Args {
     #[command(subcommand)]
     language: Language,
-    /// Leave out access rules that cannot be converted, so that every client passes. Without this option such rules refuse every client with 403 or 501
+    /// Leave out access rules that cannot be converted, so that every client passes [default: refuse every client with 403 or 501]
     #[arg(long, global = true)]
     open_guards: bool,
 }
 
 #[derive(clap::Subcommand)]
 enum Language {
-    /// A configuration of nginx, with all that it includes
+    /// Convert nginx.conf and the files that it includes
     Nginx {
         /// nginx.conf, or a file of servers such as those in sites-enabled
         #[arg(value_name = "FILE")]
@@ -41,7 +41,7 @@ enum Language {
         #[arg(long, value_name = "DIR")]
         prefix: Option<PathBuf>,
     },
-    /// A configuration of HAProxy
+    /// Convert a configuration of HAProxy
     Haproxy {
         /// haproxy.cfg
         #[arg(value_name = "FILE")]

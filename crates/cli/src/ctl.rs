@@ -20,24 +20,24 @@ use crate::explain_request;
 use crate::terminal::{Out, print_error, write_raw};
 use server_selector::ServerSelector;
 
-/// Query or command for a running server.
+/// Query and control a running server through its admin interface.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush ctl status                                     the process and its cores
-  onrush ctl servers                                    groups of servers and what is known of them
+  onrush ctl servers                                    groups of servers and their state
   onrush ctl connections --json                         connections of clients, as JSON
   onrush ctl server app 10.0.0.1:80 drain               no new clients for this server
-  onrush ctl server app 10.0.0.1:80 --weight 10         a tenth of what one with 100 gets
-  onrush ctl reload                                     as SIGHUP does, and says what came of it
-  onrush ctl explain 'GET https://shop.example/cart'    which route takes it, and why
+  onrush ctl server app 10.0.0.1:80 --weight 10         a tenth of the requests of weight 100
+  onrush ctl reload                                     as SIGHUP does, and print the result
+  onrush ctl explain 'GET https://shop.example/cart'    which route it matches, and why
   onrush ctl --address 10.0.0.7:9901 --token-file admin.token servers
 
-Exit codes: 0 done, 1 usage, or the server refused it and said why, 2 no admin interface was reached.")]
+Exit codes: 0 done, 1 usage error, or refused by the server with a reason, 2 no admin interface was reached.")]
 pub(crate) struct Args {
     #[command(flatten)]
     whom: ServerSelector,
     /// Print the response as JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 99)]
     json: bool,
     #[command(subcommand)]
     what: CtlCommand,
@@ -45,64 +45,64 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum CtlCommand {
-    /// The process and its cores
+    /// Show the process and its cores
     Status,
-    /// Groups of servers: state, weight, requests in flight, queue, times
+    /// Show groups of servers: state, weight, requests in flight, queue, times
     Servers,
     /// Set the state or the weight of a server
     Server {
-        /// Its group
+        /// Group of the server
         group: String,
-        /// As it is configured, or its address
+        /// Server as written in the configuration, or its address
         server: String,
         /// up: receives requests; drain: only requests of clients that already use it; down: no requests
         state: Option<State>,
-        /// Its share, 1 to 256, or "config" for that of the configuration
+        /// Weight, 1 to 256, or "config" for that of the configuration
         #[arg(long, value_name = "N")]
         weight: Option<String>,
     },
-    /// Requests in flight, oldest first
+    /// Show requests in flight, oldest first
     Requests,
-    /// Connections of clients that are open, the oldest first
+    /// Show open connections of clients, oldest first
     Connections(connections::Args),
-    /// What the cores spend their time on: calls, time and wake-up latency of each kind of work
+    /// Show what the cores spend their time on, by kind of work
     Profile(profile::Args),
-    /// Routes with their requests, responses and times
+    /// Show routes with their requests, responses and times
     Routes,
-    /// Listening addresses with their requests, responses and times
+    /// Show listening addresses with their requests, responses and times
     Listeners,
-    /// The configuration in force, without secrets
+    /// Print the configuration in force, without secrets
     Config,
-    /// Events: servers going down and coming back, reloads, failures
+    /// Show events: servers going down and coming back, reloads, failures
     Events {
         /// Keep printing new events until Ctrl-C
         #[arg(long, short)]
         follow: bool,
     },
-    /// Level of the error log
+    /// Show or set the level of the error log
     Log {
         #[command(subcommand)]
         what: Log,
     },
-    /// Metrics in the format of Prometheus
+    /// Print metrics in the format of Prometheus
     Metrics,
-    /// Route and response of a request under the configuration in force, with reasons
+    /// Explain which route a request matches in the configuration in force, and why
     Explain(explain_request::ExplainArgs),
-    /// Reads the configuration again, as SIGHUP does
+    /// Reload the configuration, as SIGHUP does
     Reload,
-    /// Starts the program again and hands over to the new process, as SIGUSR2 does
+    /// Start the program again and hand over to the new process, as SIGUSR2 does
     Upgrade,
-    /// Makes /ready fail, so that load balancers send no more clients; the server keeps running
+    /// Make /ready fail, so that load balancers send no new clients; keep running
     Drain,
-    /// Has /ready succeed again
+    /// Make /ready succeed again
     Undrain,
-    /// Stops the server after the requests in flight, as SIGTERM does
+    /// Stop the server after the requests in flight, as SIGTERM does
     Stop,
 }
 
 #[derive(Subcommand)]
 enum Log {
-    /// Shows the level of the error log, or sets it until the configuration is read again
+    /// Show the level of the error log, or set it until the next reload
     Level {
         /// error, warn, info or debug
         level: Option<String>,

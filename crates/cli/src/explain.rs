@@ -11,21 +11,23 @@ use crate::explain_request::{ExplainArgs, explain, show};
 use crate::serve::{Audience, ConfigSource, checked};
 use crate::terminal::{Out, print_error, write_raw};
 
-/// Prints the matching route, why earlier routes do not match, the response, and the limits that apply.
+/// Print the matching route, why earlier routes do not match, the response, and the limits that apply.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush explain onrush.toml /api/users                            GET http://localhost/api/users
   onrush explain onrush.toml 'POST https://shop.example/cart' -H 'Content-Length: 10'
   onrush explain onrush.toml https://shop.example/ --client 10.1.2.3 --listener internal --json
 
-Nothing is bound and no server is asked. Exit codes: 0 explained, 1 usage, or the configuration cannot be used.")]
+Explaining binds no address and connects to no server.
+
+Exit codes: 0 explained, 1 usage error, or the configuration is invalid.")]
 pub(crate) struct Args {
-    /// The configuration (TOML)
+    /// Configuration file (TOML)
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     asked: ExplainArgs,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

@@ -22,17 +22,17 @@ pub(crate) use show::show;
 pub(crate) struct ExplainArgs {
     // In the attribute: rustdoc takes the brackets for a link.
     #[arg(
-        help = "[METHOD] URL or path, such as 'GET https://host/path'; the method is GET unless one is named",
+        help = "[METHOD] URL or path, such as 'GET https://host/path'; the default method is GET",
         value_name = "REQUEST"
     )]
     pub(crate) request: String,
-    /// A field of the request; may be repeated
+    /// Add this header field to the request; repeatable
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
     pub(crate) header: Vec<String>,
-    /// Whom it comes from: IP or IP:PORT [default: 127.0.0.1]
+    /// Client address: IP or IP:PORT [default: 127.0.0.1]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) client: Option<String>,
-    /// The listener that it comes by, by its name or address [default: the first that fits the URL]
+    /// Listener that receives the request, by name or address [default: the first that fits the URL]
     #[arg(long, value_name = "NAME")]
     pub(crate) listener: Option<String>,
 }

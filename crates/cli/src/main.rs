@@ -2,7 +2,7 @@
 //!
 //! It is the only crate with `clap`, and with `anyhow` (beside xtask). `terminal.rs` prints text for people: names
 //! from files cannot control the terminal, and a failed write is an exit code. `load/as_tool/` translates command
-//! lines of other tools. `explain_request.rs` is the request of `explain` and `ctl explain`.
+//! lines of other tools. `help.rs` shortens `-h`. `explain_request.rs` is the request of `explain` and `ctl explain`.
 //!
 //! `serve/control.rs` carries out what a running server is asked for (`server_command.rs`): by signals (`signals.rs`), by the
 //! admin interface (`admin.rs`), by a changed file (`watch.rs`), or by a process that replaces it (`upgrade.rs`,
@@ -16,6 +16,7 @@ mod convert;
 mod ctl;
 mod explain;
 mod explain_request;
+mod help;
 mod load;
 mod serve;
 mod shipped;
@@ -86,7 +87,7 @@ enum Verb {
 
 /// Parses the command line. Also returns the long names of the flags given to the subcommand.
 fn parse() -> Result<(Arguments, Vec<String>), clap::Error> {
-    let command = Arguments::command();
+    let command = help::with_short_help(Arguments::command());
     let matches = command.clone().try_get_matches()?;
     let arguments = Arguments::from_arg_matches(&matches)?;
     let Some((verb, matches)) = matches.subcommand() else {

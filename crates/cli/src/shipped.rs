@@ -11,13 +11,13 @@ use clap_mangen::Man;
 
 use crate::terminal::{print_error, write_raw};
 
-/// Completions for a shell, on standard output.
+/// Print completions for a shell to standard output.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush completions bash > /etc/bash_completion.d/onrush
   onrush completions zsh > ~/.zfunc/_onrush")]
 pub(crate) struct Completions {
-    /// Which shell
+    /// Shell to print completions for
     shell: Shell,
 }
 

@@ -35,22 +35,22 @@ const OLD: Duration = Duration::from_millis(2500);
 /// Interval of key polling.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A server that runs, live.
+/// Watch a running server in the terminal.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush top                                            the only server of this user
   onrush top --once                                     one second, as text
-  onrush top --once --json | jq '.routes[]'             the same for programs
+  onrush top --once --json | jq '.routes[]'             the same as JSON
   onrush top --address 10.0.0.7:9901 --token-file admin.token
 
-Exit codes: 0 done, 1 usage, 2 no admin interface was reached, or it has ended.")]
+Exit codes: 0 done, 1 usage, 2 no admin interface was reached, or the server has ended.")]
 pub(crate) struct Args {
     #[command(flatten)]
     whom: ServerSelector,
     /// Measure for one second, print the result and exit
     #[arg(long)]
     once: bool,
-    /// Print it as JSON, with --once
+    /// Print JSON, with --once
     #[arg(long, requires = "once")]
     json: bool,
 }

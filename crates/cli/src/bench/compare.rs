@@ -13,7 +13,7 @@ use super::exit::{EXIT_NOT_COMPARABLE, EXIT_WORSE};
 use super::output_files::{self, OutputFiles};
 use super::share::share;
 
-/// Compares results: which figures became better or worse, by how much, and with what confidence (docs/compare.md).
+/// Compare results: which figures became better or worse, by how much, and with what confidence (docs/compare.md).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush bench compare runs/before out/now
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Result directories of onrush bench: the baseline, then those to compare with it
     #[arg(value_name = "DIR", required = true, num_args = 2..)]
     directories: Vec<PathBuf>,
-    /// The smallest effect that matters
+    /// Smallest effect that matters, such as 5%
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     smallest: f64,
     /// Compare only figures whose name, 'WORK / VARIANT / METRIC', contains this; repeatable [default: all figures of Onrush]
@@ -35,10 +35,10 @@ pub(crate) struct Args {
     /// Standard deviation between runs of one system, if measured [default: 0.25% if both runs contain the same reference, else 2%]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     between_runs: Option<f64>,
-    /// Write the comparisons to a file as JSON; - is standard output, and what people read then goes to standard error
+    /// Write the comparisons as JSON to this file; with -, to standard output, and the text output to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write them to a file as Markdown; - as above
+    /// Write the comparisons as Markdown to this file; - as with --json
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }

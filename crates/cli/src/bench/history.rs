@@ -11,38 +11,39 @@ use super::exit::EXIT_WORSE;
 use super::output_files::{self, OutputFiles};
 use super::share::{confidence, share};
 
-/// Reads all results below a folder, in the order of their dates, and finds where figures changed (docs/compare.md).
+/// Read all results in a directory tree, in the order of their dates, and find where figures changed (docs/compare.md).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush bench history runs/
   onrush bench history runs/ --only server.cpu_us_per_request --html history.html
   onrush bench history runs/ --since 2026-11-01        changes before that day are known
 
-Exit codes: 0 no series' newest run is behind a change for the worse, 1 there is no result, or an output cannot be \
-written, 4 the newest run of a series is behind one.")]
+Exit codes: 0 no series ends after a change for the worse, 1 there is no result, or an output cannot be written, \
+4 the newest run of a series comes after such a change.")]
 pub(crate) struct Args {
-    /// The folder
+    /// Directory tree of results
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// The smallest change that matters
+    /// Smallest change that matters, such as 5%
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     smallest: f64,
     /// Confidence required to report a change
     #[arg(long, value_name = "SHARE", default_value = "99%", value_parser = confidence)]
     confidence: f64,
-    /// Series whose name, 'EXPERIMENT / WORK / VARIANT / METRIC', holds this; repeatable [default: all of ours]
+    /// Show only series whose name, 'EXPERIMENT / WORK / VARIANT / METRIC', contains this; repeatable [default: all of
+    /// Onrush]
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
     /// Changes before this day, such as 2026-11-21, are known: list them, but do not fail
     #[arg(long, value_name = "DAY", value_parser = day)]
     since: Option<String>,
-    /// Write the history to a file as JSON; - is standard output, and what people read then goes to standard error
+    /// Write the history as JSON to this file; with -, to standard output, and the text output to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Write what changed to a file as Markdown; - as above
+    /// Write the changes as Markdown to this file; - as with --json
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write the history to a file as one HTML page with a chart of each series, which opens offline
+    /// Write an HTML page with a chart of each series to this file; it works offline
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

@@ -22,14 +22,14 @@ const NAMES_SHOWN_MAX: usize = 20;
 /// Predict the requests per second of a machine, and the resource that is full first (docs/predict.md).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  onrush bench predict --machine server.toml --cost out/first-light     what was measured here, there
-  onrush bench predict --machine / --cost cost.toml                     this machine, with costs by hand
-  onrush bench predict --check                                          the model beside published figures
-  onrush bench predict --check --cost out/capacity                      and beside a run of our own
+  onrush bench predict --machine server.toml --cost out/first-light     costs measured here, on another machine
+  onrush bench predict --machine / --cost cost.toml                     this machine, with given costs
+  onrush bench predict --check                                          compare the model with published figures
+  onrush bench predict --check --cost out/capacity                      and with a run of your own
 
 Exit codes: 0 predicted, 1 nothing could be predicted.")]
 pub(super) struct Args {
-    /// The machine: a file of a few lines, a snapshot of `onrush tune`, or a root directory such as /
+    /// Machine: a description (TOML), a snapshot of `onrush tune`, or a root directory such as /
     #[arg(long, value_name = "FILE", required_unless_present = "check")]
     machine: Option<PathBuf>,
 
@@ -37,15 +37,15 @@ pub(super) struct Args {
     #[arg(long, value_name = "PATH")]
     cost: Vec<PathBuf>,
 
-    /// Only this work of a result
+    /// Use only this work of a result
     #[arg(long, value_name = "NAME")]
     work: Option<String>,
 
-    /// Only this variant of a result
+    /// Use only this variant of a result
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
 
-    /// Asked for on so many connections [default: those of the cost]
+    /// Predict for this many connections [default: that of the cost]
     #[arg(long, value_name = "COUNT", conflicts_with = "check", value_parser = connections)]
     connections: Option<u32>,
 

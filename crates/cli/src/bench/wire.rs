@@ -11,7 +11,7 @@ use crate::terminal::Out;
 /// Print how many frames and requests per second a link carries.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Bits a second of the link, such as 1G, 2.5G or 10G
+    /// Bit rate of the link, such as 1G, 2.5G or 10G
     #[arg(long, value_name = "RATE", value_parser = LinkRate::parse)]
     rate: LinkRate,
 
@@ -19,7 +19,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "BYTES,…", value_delimiter = ',', default_value = "64,1500,9000", value_parser = Size::parse)]
     mtu: Vec<Size>,
 
-    /// Packets that a request takes in one direction
+    /// Packets per request in one direction
     #[arg(long, value_name = "COUNT", default_value = "1", value_parser = PacketsPerRequest::parse)]
     packets_per_request: PacketsPerRequest,
 }

@@ -17,16 +17,16 @@ pub(super) struct Args {
     /// Only clients in this address or network, as seen directly or in the PROXY header
     #[arg(long, value_name = "NETWORK")]
     client: Option<String>,
-    /// Those in this state: introduction, handshake, idle, head, body, request, sending, tunnel or closing
+    /// Only connections in this state: introduction, handshake, idle, head, body, request, sending, tunnel or closing
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
-    /// Only connections that are older than this
+    /// Only connections older than this, such as 30s
     #[arg(long, value_name = "TIME")]
     older: Option<String>,
     /// Sort in descending order by age, idle, bytes or requests
     #[arg(long, value_name = "ORDER", default_value = "age")]
     sort: String,
-    /// How many at most, up to 1000
+    /// Show at most this many, up to 1000
     #[arg(long, value_name = "N", default_value = "100", value_parser = count)]
     limit: u64,
 }

@@ -20,10 +20,10 @@ const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 /// What is looked at.
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// Profile the next DURATION instead of the time since the start
+    /// Profile the next TIME (1ms to 1h), such as 10s [default: the time since the start]
     #[arg(long, value_name = "TIME", value_parser = parse_interval)]
     interval: Option<Duration>,
-    /// Show this core alone, instead of all together
+    /// Show only this core [default: all cores together]
     #[arg(long, value_name = "N")]
     pub(super) core: Option<u64>,
 }

@@ -10,14 +10,14 @@ use onrush_admin::{Token, location};
 /// subcommand, so what goes together is checked here: clap checks it of each of the two places by itself.
 #[derive(clap::Args)]
 pub(crate) struct ServerSelector {
-    /// The admin interface: unix:PATH or IP:PORT [default: that of the only server of this user]
-    #[arg(long, value_name = "ADDR", global = true)]
+    /// Admin interface: unix:PATH or IP:PORT [default: the only server of this user]
+    #[arg(long, value_name = "ADDR", global = true, display_order = 100)]
     address: Option<String>,
-    /// The server with this process id
-    #[arg(long, value_name = "PID", global = true)]
+    /// Select the server with this process ID
+    #[arg(long, value_name = "PID", global = true, display_order = 101)]
     pid: Option<u32>,
     /// File with the token, for an admin interface on a TCP address
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, display_order = 102)]
     token_file: Option<PathBuf>,
 }
 

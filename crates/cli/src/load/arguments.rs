@@ -21,6 +21,12 @@ use super::{connection_flags, datagrams, grpc, http2, memcached, pace, requests,
 pub(super) const DURATION_DEFAULT: Duration = Duration::from_secs(10);
 
 const AFTER_HELP: &str = "\
+Examples:
+  onrush load -c 100 -d 30s http://10.0.0.1:8080/           full speed of 100 connections
+  onrush load -c 100 -R 20k -d 30s http://10.0.0.1:8080/    20,000 requests per second
+  onrush load --find-max 'p99 < 5ms' -R 1k -c 100 http://10.0.0.1:8080/
+  onrush load --http2 -m 10 https://shop.example/ --json result.json
+
 Exit codes: 0 success; 1 usage error, or not possible on this machine; 2 the target cannot be reached; 3 errors during \
 the run, unless --fail-if limits them, or wrong figures in the self-test; 4 a condition of --fail-if holds or cannot be \
 judged, or --find-max found no rate; 5 invalid run: the figures are not reliable, see the verdict.
@@ -29,7 +35,7 @@ Prints one line per second: time, connections open, connections attempted, reque
 so far; connections, requests, bytes and bits per second; mean time to the first and to the last byte. Ctrl-C ends the \
 run early and prints the summary.
 
-A request is sent again, and not counted as an error, if the server closed an idle kept-alive connection with a FIN that \
+A request is sent again, and not counted as an error, if the server closed a kept-alive connection with a FIN that \
 acknowledges nothing of the request. A reset is an error, since the server may have read the request. Latencies are \
 measured from the intended start of a request to its response.";
 
@@ -132,6 +138,7 @@ const FLAGS_IGNORED_BY_SELFTEST: [&str; 91] = [
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = AFTER_HELP,
+    next_display_order = 10,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true
 )]
@@ -140,50 +147,56 @@ pub(crate) struct Args {
     pub(super) results: Option<Results>,
 
     // Not a doc comment: rustdoc would read the brackets as a link.
-    #[arg(help = "http[s]://host[:port]/path?query, unix:/path/to/socket:/path, grpc[s]://host[:port]/package.Service/Method, memcached[s]://host[:port] or memcached://unix:/path/to/socket; several of one server of HTTP are asked for in a mix; udp://host:port for datagrams, tcp://host:port for bytes that an echo sends back, or nobody with --one-way", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
+    #[arg(help = "Target, such as http://10.0.0.1:8080/path; also https, unix, grpc, memcached, udp, tcp", long_help = "Target: http[s]://host[:port]/path?query, unix:/path/to/socket:/path, grpc[s]://host[:port]/package.Service/Method, memcached[s]://host[:port] or memcached://unix:/path/to/socket. Several URLs of one HTTP server are requested in a mix (--weights). udp://host:port sends datagrams, tcp://host:port sends bytes to an echo, or to a sink with --one-way", value_name = "URL", value_parser = Target::parse, required_unless_present_any = ["selftest", "as_tool"])]
     pub(super) urls: Vec<Target>,
 
-    /// Self-test: measure an own server with known delays and check the reported figures on this machine
-    #[arg(long, conflicts_with_all = FLAGS_IGNORED_BY_SELFTEST)]
+    /// Test this program on this machine: measure an own server with known delays and check the reported figures
+    #[arg(long, conflicts_with_all = FLAGS_IGNORED_BY_SELFTEST, hide_short_help = true)]
     pub(super) selftest: bool,
 
-    /// Accept the command line of h1load, h2load, wrk, wrk2, oha, hey or mcblaster (all following arguments) and print its output format; -h after it lists its options
-    #[arg(long = "as", value_name = "TOOL", num_args = 1.., allow_hyphen_values = true, exclusive = true)]
+    /// Run the command line of another tool: wrk, wrk2, h1load, h2load, oha, hey or mcblaster
+    ///
+    /// All following arguments are those of the tool, and the output has its format; -h after its name lists its options
+    #[arg(long = "as", value_name = "TOOL", num_args = 1.., allow_hyphen_values = true, exclusive = true, hide_short_help = true)]
     pub(super) as_tool: Vec<String>,
 
-    /// Connections, over all threads
-    #[arg(short, long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    /// Open this many connections, over all threads
+    #[arg(short, long, display_order = 0, value_name = "COUNT", default_value = "1", value_parser = count)]
     pub(super) connections: u64,
 
-    /// Threads, at most as many as connections
-    #[arg(short, long, value_name = "COUNT", default_value = "1", value_parser = count)]
+    /// Use this many threads, at most one per connection
+    #[arg(short, long, display_order = 4, value_name = "COUNT", default_value = "1", value_parser = count)]
     pub(super) threads: u64,
 
-    /// How long the run takes, such as 10s, 2m or 500ms; a bare number is seconds [default: 10s, unless -n is given]
-    #[arg(short, long, value_name = "TIME", value_parser = duration_or_seconds)]
+    /// Run this long, such as 30s or 2m [default: 10s, unless -n is given]
+    ///
+    /// A bare number is seconds; 500ms is possible, too
+    #[arg(short, long, display_order = 2, value_name = "TIME", value_parser = duration_or_seconds)]
     pub(super) duration: Option<Duration>,
 
-    /// How many requests the run makes, such as 5000, 10k or 1m; with -d, whichever comes first
-    #[arg(short = 'n', long = "count", value_name = "COUNT", value_parser = count)]
+    /// Stop after this many requests, such as 5000, 10k or 1m
+    ///
+    /// With -d, the run ends at whichever comes first
+    #[arg(short = 'n', display_order = 3, long = "count", value_name = "COUNT", value_parser = count)]
     pub(super) count: Option<u64>,
 
-    /// Requests per connection; the last one carries Connection: close
-    #[arg(short, long, value_name = "COUNT", value_parser = count, conflicts_with = "connections_per_second")]
+    /// Close each connection after this many requests; the last one carries Connection: close
+    #[arg(short, long, value_name = "COUNT", value_parser = count, conflicts_with = "connections_per_second", hide_short_help = true)]
     pub(super) requests: Option<u64>,
 
-    /// Requests sent at once on a connection, before the first of their responses; with --udp, those of a socket on their way
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count, conflicts_with = "connections_per_second")]
+    /// Send this many requests on a connection before the first response; with --udp, requests in flight per socket
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = count, conflicts_with = "connections_per_second", hide_short_help = true)]
     pub(super) pipeline: u64,
 
     #[command(flatten)]
     pub(super) http2: http2::Http2Args,
 
-    /// Timeout: maximum time without data while a response is due [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Fail a request after this time without data while its response is due, such as 500ms [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     pub(super) timeout: Option<Duration>,
 
     /// Exclude the first response of each connection from latencies (it includes one-time work)
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) skip_first: bool,
 
     #[command(flatten)]
@@ -201,27 +214,29 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) packets: datagrams::PacketArgs,
 
-    /// How to talk to the kernel: auto, epoll or io_uring
-    #[arg(long, help_heading = "Threads", default_value = "auto", value_parser = io_driver)]
+    /// Use this kernel interface: auto, epoll or io_uring
+    #[arg(long, help_heading = "Threads", default_value = "auto", value_parser = io_driver, hide_short_help = true)]
     pub(super) io: Io,
 
     /// Busy-poll instead of sleeping, so that latencies include no wake-up of this machine; uses a whole CPU per thread
-    #[arg(long, help_heading = "Threads")]
+    #[arg(long, help_heading = "Threads", hide_short_help = true)]
     pub(super) busy_poll: bool,
 
-    /// CPUs to pin the threads to, in turn, such as 0,2-3
-    #[arg(long, help_heading = "Threads", value_name = "LIST", value_parser = cpus)]
+    /// Pin the threads to these CPUs, in turn, such as 0,2-3
+    #[arg(long, help_heading = "Threads", value_name = "LIST", value_parser = cpus, hide_short_help = true)]
     pub(super) cpus: Option<Cpus>,
 
     #[command(flatten)]
     pub(super) output: Output,
 
-    /// Search for the highest rate at which this condition holds, such as 'p99 < 1ms', in several runs of -d each, starting at -R
+    /// Search for the highest rate at which this holds, such as 'p99 < 1ms'
+    ///
+    /// Makes several runs of -d each, starting at -R
     #[arg(long, help_heading = "Results", value_name = "CONDITION", value_parser = output::threshold, conflicts_with_all = ["fail_if", "stop_if", "count", "live", "csv", "hdr", "start_at", "stairs", "burst", "rate_per_connection", "think", "shard", "replay", "journeys", "catch_up", "metrics"])]
     pub(super) find_max: Option<Threshold>,
 }
 
-/// What becomes of results that were written before.
+/// Merges and compares results.
 #[derive(clap::Subcommand, Debug)]
 pub(super) enum Results {
     Merge(results::Merge),

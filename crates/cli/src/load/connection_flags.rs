@@ -15,19 +15,19 @@ use super::value::Switch;
 #[command(next_help_heading = "Connections")]
 pub(super) struct ConnectionArgs {
     /// Source addresses, used in turn, each with its own ports: 10.0.0.2, 10.0.0.2-10.0.0.50, 10.0.0.0/28, or a comma-separated list
-    #[arg(long, value_name = "LIST", value_parser = Sources::parse)]
+    #[arg(long, value_name = "LIST", value_parser = Sources::parse, hide_short_help = true)]
     source: Option<Sources>,
 
-    /// Ports that connections come from, such as 40000-60000; Linux 6.3 or newer
-    #[arg(long, value_name = "PORT-PORT", value_parser = ports)]
+    /// Source ports, such as 40000-60000; Linux 6.3 or newer
+    #[arg(long, value_name = "PORT-PORT", value_parser = ports, hide_short_help = true)]
     source_ports: Option<Ports>,
 
     /// Connect to this address instead of the URL's; Host and SNI stay those of the URL
-    #[arg(long, value_name = "HOST:PORT|unix:/PATH", value_parser = TargetAddress::parse)]
+    #[arg(long, value_name = "HOST:PORT|unix:/PATH", value_parser = TargetAddress::parse, hide_short_help = true)]
     connect_to: Option<TargetAddress>,
 
     /// Send a PROXY protocol header with the connection's own addresses
-    #[arg(long, value_name = "v1|v2", value_enum)]
+    #[arg(long, value_name = "v1|v2", value_enum, hide_short_help = true)]
     proxy_protocol: Option<Proxy>,
 
     #[command(flatten)]
@@ -39,41 +39,46 @@ pub(super) struct ConnectionArgs {
 #[command(next_help_heading = "TLS")]
 struct TlsArgs {
     /// Do not verify the server's certificate
-    #[arg(short = 'k', long)]
+    #[arg(short = 'k', long, help_heading = None)]
     insecure: bool,
 
     /// PEM file of certificate authorities, instead of those of the system
-    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "insecure",
+        hide_short_help = true
+    )]
     cacert: Option<PathBuf>,
 
-    /// A certificate to show to servers that ask for one, in a PEM file
-    #[arg(long, value_name = "FILE", requires = "key")]
+    /// PEM file of the client certificate, for servers that request one
+    #[arg(long, value_name = "FILE", requires = "key", hide_short_help = true)]
     cert: Option<PathBuf>,
 
-    /// The certificate's private key, in a PEM file
-    #[arg(long, value_name = "FILE", requires = "cert")]
+    /// PEM file of the private key of --cert
+    #[arg(long, value_name = "FILE", requires = "cert", hide_short_help = true)]
     key: Option<PathBuf>,
 
     /// Name for SNI and for verification, instead of the URL's host
-    #[arg(long, value_name = "NAME", value_parser = name)]
+    #[arg(long, value_name = "NAME", value_parser = name, hide_short_help = true)]
     sni: Option<String>,
 
-    /// Whether connections resume the TLS sessions of earlier ones [default: on]
-    #[arg(long, value_name = "on|off", value_enum)]
+    /// Resume TLS sessions of earlier connections [default: on]
+    #[arg(long, value_name = "on|off", value_enum, hide_short_help = true)]
     tls_resume: Option<Switch>,
 
-    /// Versions of TLS to offer: 1.3, 1.2 [default: both]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = version)]
+    /// Offer these TLS versions: 1.3, 1.2 [default: both]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = version, hide_short_help = true)]
     tls_versions: Vec<Version>,
 
-    /// Cipher suites to offer, the favourite first, by their names in IANA's registry, such as TLS_AES_128_GCM_SHA256
-    /// [default: all there are]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = cipher)]
+    /// Offer these cipher suites, in order of preference, by IANA name, such as TLS_AES_128_GCM_SHA256 [default: all
+    /// supported]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = cipher, hide_short_help = true)]
     tls_ciphers: Vec<Cipher>,
 
-    /// Groups of the TLS key exchange to offer, the favourite first, such as x25519,secp256r1 [default: x25519mlkem768
+    /// Offer these key exchange groups, in order of preference, such as x25519,secp256r1 [default: x25519mlkem768
     /// and after it x25519, secp256r1, secp384r1]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = group)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = group, hide_short_help = true)]
     tls_groups: Vec<Group>,
 }
 

@@ -18,39 +18,44 @@ use onrush_measure::amount::{self, count};
 #[command(next_help_heading = "Datagrams (udp://)")]
 pub(super) struct PacketArgs {
     /// Payload bytes: 64, several in turn such as 64,512,1400, a random size of a range such as 64-1400, or imix; over tcp:// one size, up to 64 MiB [default: 64, and 131072 of tcp:// one way]
-    #[arg(long, value_name = "BYTES", value_parser = Size::parse)]
+    #[arg(long, value_name = "BYTES", value_parser = Size::parse, hide_short_help = true)]
     size: Option<Size>,
 
     /// Response bytes over tcp:// for each --size, from a responder (protocol = "responder" of onrush serve) [default: the same number, from an echo]
-    #[arg(long, value_name = "BYTES", value_parser = response_bytes, conflicts_with = "one_way")]
+    #[arg(long, value_name = "BYTES", value_parser = response_bytes, conflicts_with = "one_way", hide_short_help = true)]
     response_size: Option<NonZeroUsize>,
 
     /// One way: the target counts and does not send back (onrush serve --sink) [default: the target reports its kind; tcp:// expects an echo]
-    #[arg(long, conflicts_with = "round_trip")]
+    #[arg(long, conflicts_with = "round_trip", hide_short_help = true)]
     one_way: bool,
 
-    /// Datagrams come back from an echo, such as onrush serve --echo
-    #[arg(long)]
+    /// Round trip: an echo sends datagrams back, such as onrush serve --echo
+    #[arg(long, hide_short_help = true)]
     round_trip: bool,
 
     /// System calls for sending: single (one datagram per call), batch (up to 32 per call) or offload (up to 64 per message, split by the kernel) [default: single]
-    #[arg(long, value_name = "HOW", value_parser = departure)]
+    #[arg(long, value_name = "HOW", value_parser = departure, hide_short_help = true)]
     pub(super) send: Option<SendMode>,
 
     /// Send Ethernet frames from --interface, bypassing the network stack: xdp; one-way only, needs root
-    #[arg(long, value_name = "WAY", value_parser = via, conflicts_with = "send")]
+    #[arg(long, value_name = "WAY", value_parser = via, conflicts_with = "send", hide_short_help = true)]
     pub(super) via: Option<SendMode>,
 
-    /// The interfaces that datagrams leave by, in turn for each socket, such as eth0 or eth0,eth1; the result has each
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    /// Send from these interfaces, in turn for each socket, such as eth0 or eth0,eth1; the result lists each
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        hide_short_help = true
+    )]
     pub(super) interface: Vec<String>,
 
-    /// Datagrams of each socket on their way at once, in round trips without a rate [default: 1]
-    #[arg(long, value_name = "COUNT", value_parser = count)]
+    /// Datagrams in flight per socket, in round trips without a rate [default: 1]
+    #[arg(long, value_name = "COUNT", value_parser = count, hide_short_help = true)]
     pub(super) depth: Option<u64>,
 
-    /// Bits of payload per second in all, such as 100M, instead of -R
-    #[arg(long, value_name = "BITS", value_parser = bits, conflicts_with = "rate")]
+    /// Send this many bits of payload per second in all, such as 100M, instead of -R
+    #[arg(long, value_name = "BITS", value_parser = bits, conflicts_with = "rate", hide_short_help = true)]
     bandwidth: Option<NonZeroU64>,
 }
 

@@ -7,13 +7,14 @@ use onrush_measure::amount::count;
 /// Whether HTTP/2 is spoken, and how.
 #[derive(clap::Args, Debug)]
 pub(super) struct Http2Args {
-    /// Speak HTTP/2: h2 over https://, agreed on by ALPN, or h2c over http://, with prior knowledge; without a value, the one
-    /// of the URL
+    /// Use HTTP/2 (h2 over https, h2c over http)
+    ///
+    /// h2 is negotiated by ALPN, h2c is used with prior knowledge; without a value, the scheme of the URL decides
     #[arg(long, value_name = "h2|h2c", value_enum, num_args = 0..=1, require_equals = true)]
     http2: Option<Option<Kind>>,
 
-    /// Requests that each connection has on its way at once over HTTP/2 or gRPC, each on a stream [default: 1]
-    #[arg(short = 'm', long, value_name = "COUNT", value_parser = count, conflicts_with = "connections_per_second")]
+    /// Keep this many streams (requests) of HTTP/2 or gRPC open on each connection [default: 1]
+    #[arg(short = 'm', long, value_name = "COUNT", value_parser = count, conflicts_with = "connections_per_second", hide_short_help = true)]
     streams: Option<u64>,
 }
 

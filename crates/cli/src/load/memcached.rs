@@ -16,55 +16,55 @@ use onrush_measure::amount::{count, duration};
 #[command(next_help_heading = "memcached")]
 pub(super) struct MemcachedArgs {
     /// Protocol: text (get, set ...), meta (mg, ms ...), or meta-quiet (no responses for the normal case) [default: text]
-    #[arg(long, value_name = "NAME", value_parser = Dialect::parse)]
+    #[arg(long, value_name = "NAME", value_parser = Dialect::parse, hide_short_help = true)]
     protocol: Option<Dialect>,
 
     /// Use UDP: one datagram per request; a response that does not arrive within the timeout (1s) is lost; the port is that of memcached -U
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(super) udp: bool,
 
-    /// How often each command comes, get:set:delete:incr, such as 9:1 [default: 1, gets only]
-    #[arg(long, value_name = "RATIO", value_parser = Ratio::parse)]
+    /// Mix of commands, get:set:delete:incr, such as 9:1 [default: 1, gets only]
+    #[arg(long, value_name = "RATIO", value_parser = Ratio::parse, hide_short_help = true)]
     ratio: Option<Ratio>,
 
-    /// How many keys have values [default: 10k]
-    #[arg(long, value_name = "COUNT", value_parser = count)]
+    /// Number of keys [default: 10k]
+    #[arg(long, value_name = "COUNT", value_parser = count, hide_short_help = true)]
     keys: Option<u64>,
 
-    /// Which keys are asked for: uniform, zipf:S, sequential, or hot:SHARE for one key [default: uniform]
-    #[arg(long, value_name = "HOW", value_parser = Distribution::parse)]
+    /// Distribution of keys: uniform, zipf:S, sequential, or hot:SHARE for one key [default: uniform]
+    #[arg(long, value_name = "HOW", value_parser = Distribution::parse, hide_short_help = true)]
     key_distribution: Option<Distribution>,
 
-    /// Bytes of keys: a number, a range 20-40, weights 20:9,40:1, or facebook [default: 16]
-    #[arg(long, value_name = "SIZE", value_parser = LengthDistribution::of_keys)]
+    /// Key size in bytes: a number, a range 20-40, weights 20:9,40:1, or facebook [default: 16]
+    #[arg(long, value_name = "SIZE", value_parser = LengthDistribution::of_keys, hide_short_help = true)]
     key_size: Option<LengthDistribution>,
 
-    /// Bytes of values, in the same way [default: 100]
-    #[arg(long, value_name = "SIZE", value_parser = LengthDistribution::of_values)]
+    /// Value size in bytes, in the same forms [default: 100]
+    #[arg(long, value_name = "SIZE", value_parser = LengthDistribution::of_values, hide_short_help = true)]
     value_size: Option<LengthDistribution>,
 
-    /// After how long the server may forget what is stored, up to 30 days [default: never]
-    #[arg(long, value_name = "TIME", value_parser = expiry)]
+    /// Expiry time of stored values, in whole seconds up to 30 days [default: never]
+    #[arg(long, value_name = "TIME", value_parser = expiry, hide_short_help = true)]
     expiry: Option<Duration>,
 
-    /// Store all keys before the run; that is counted apart
-    #[arg(long)]
+    /// Store all keys before the run; these requests are counted separately
+    #[arg(long, hide_short_help = true)]
     populate: bool,
 
     /// Share of gets whose key is stored, such as 0.9 or 90% [default: all]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = share, hide_short_help = true)]
     hit_ratio: Option<f64>,
 
-    /// Keys of a get [default: 1]
-    #[arg(long, value_name = "COUNT", value_parser = count)]
+    /// Number of keys per get [default: 1]
+    #[arg(long, value_name = "COUNT", value_parser = count, hide_short_help = true)]
     multiget: Option<u64>,
 
-    /// Ask for the version of values, too (gets, or mg with c)
-    #[arg(long)]
+    /// Also request the CAS value (gets, or mg with c)
+    #[arg(long, hide_short_help = true)]
     gets: bool,
 
     /// Compare every byte of each value with the expected one
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     verify: bool,
 }
 

@@ -22,39 +22,43 @@ use crate::terminal::{Out, print_error};
 #[derive(clap::Args, Debug, Default)]
 #[command(next_help_heading = "Results")]
 pub(super) struct Output {
-    /// Write the result as JSON to this file (docs/load-result.schema.json; with --find-max: condition, result, trials); with -, to standard output, and the text output goes to standard error
+    /// Write the result as JSON to this file, or to standard output with -
+    ///
+    /// Its schema is docs/load-result.schema.json; with --find-max it has the condition, the answer and the trials. With -, the text output goes to standard error
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Write the seconds to a file as comma-separated values, a row for each
-    #[arg(long, value_name = "FILE")]
+    /// Write CSV to this file, one row per second
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     csv: Option<PathBuf>,
 
-    /// Write the result to a file as one HTML page with charts, which opens offline
-    #[arg(long, value_name = "FILE")]
+    /// Write an HTML page with charts to this file; it works offline
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     html: Option<PathBuf>,
 
-    /// Write the histograms to a file as an HdrHistogram log, an interval for each second
-    #[arg(long, value_name = "FILE")]
+    /// Write the histograms to this file as an HdrHistogram log, one interval per second
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     hdr: Option<PathBuf>,
 
     /// Serve metrics of the run to Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:9091; with port 0 the chosen port is printed
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
     metrics: Option<SocketAddr>,
 
-    /// Fail if this condition holds, such as 'p99 > 5ms', 'errors > 0.1%' or 'service.p99.9 > 2ms'; repeatable. Ends the run as soon as it is certain to hold
+    /// Fail if this holds, such as 'p99 > 5ms' or 'errors > 0.1%'; repeatable
+    ///
+    /// Other figures are written as in 'service.p99.9 > 2ms'. The run ends as soon as the condition is certain to hold
     #[arg(long, value_name = "CONDITION", value_parser = threshold)]
     fail_if: Vec<Threshold>,
 
-    /// End the run when this holds of it so far, such as 'errors >= 1' or 'p99 > 1s'; repeatable, looked at every second
-    #[arg(long, value_name = "CONDITION", value_parser = early_threshold)]
+    /// End the run when this condition holds, such as 'errors >= 1' or 'p99 > 1s'; repeatable, checked every second
+    #[arg(long, value_name = "CONDITION", value_parser = early_threshold, hide_short_help = true)]
     stop_if: Vec<Threshold>,
 
-    /// Show the run full-screen instead of in lines, when this is a terminal
+    /// Show the run full-screen, on a terminal
     #[arg(long, visible_alias = "ui", conflicts_with = "quiet")]
     live: bool,
 
-    /// Show neither lines nor the full-screen view, only the summary
+    /// Print only the summary
     #[arg(short, long)]
     quiet: bool,
 }

@@ -17,65 +17,71 @@ use super::value::{Rate, Switch, rate, rate_per};
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Pace")]
 pub(super) struct PaceArgs {
-    /// Requests per second in all, or per minute or hour (6k/m, 90/h), whatever the responses do; latency counts from the
-    /// intended start
-    #[arg(short = 'R', long, value_name = "RATE", value_parser = rate_per)]
+    /// Send this many requests per second in all [default: unlimited]
+    ///
+    /// 6k/m is per minute, 90/h per hour. The rate does not depend on the responses, and latency is measured from the intended start of a request
+    #[arg(short = 'R', long, help_heading = None, display_order = 1, value_name = "RATE", value_parser = rate_per)]
     rate: Option<Rate>,
 
     /// Connections per second in all, independent of earlier ones, each with one request: like -R with -r 1 and no connections opened before the start. -c is the maximum of open connections
-    #[arg(long, value_name = "RATE", value_parser = rate_per, conflicts_with = "connect_first")]
+    #[arg(long, value_name = "RATE", value_parser = rate_per, conflicts_with = "connect_first", hide_short_help = true)]
     connections_per_second: Option<Rate>,
 
     /// Arrival times at a rate: even, random within each interval, or independent as from many users (Poisson) [default: even]
-    #[arg(long, value_name = "HOW", value_enum)]
+    #[arg(long, value_name = "HOW", value_enum, hide_short_help = true)]
     spacing: Option<SpacingArg>,
 
     /// Change the rate step by step, FROM:TO:STEP/TIME such as 10k:100k:10k/20s; the run ends with the last step
-    #[arg(long, value_name = "STAIRS", value_parser = stairs)]
+    #[arg(long, value_name = "STAIRS", value_parser = stairs, hide_short_help = true)]
     stairs: Option<Stairs>,
 
     /// Bursts: COUNT requests at once every TIME, such as 100/10ms
-    #[arg(long, value_name = "BURST", value_parser = burst)]
+    #[arg(long, value_name = "BURST", value_parser = burst, hide_short_help = true)]
     burst: Option<Burst>,
 
-    /// Requests per second on each connection, evenly, whatever the responses do
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    /// Send this many requests per second on each connection, evenly, independent of the responses
+    #[arg(long, value_name = "RATE", value_parser = rate, hide_short_help = true)]
     rate_per_connection: Option<NonZeroU64>,
 
     /// Pause between a response and the next request of the connection, varied by 3 %; a bare number is milliseconds
-    #[arg(short = 'T', long, value_name = "TIME", value_parser = milliseconds)]
+    #[arg(short = 'T', long, value_name = "TIME", value_parser = milliseconds, hide_short_help = true)]
     think: Option<Duration>,
 
     /// Ramp up to full load evenly within this time, and measure afterwards: the rate with -R, else the number of connections
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     ramp: Option<Duration>,
 
     /// Like --ramp, but in ten steps, each with a slope for a quarter of its time, as h1load does
-    #[arg(short = 's', long, value_name = "TIME", value_parser = duration)]
+    #[arg(short = 's', long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     soft_start: Option<Duration>,
 
-    /// Measure nothing for this long at full load
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    /// Run at full load for this time before measuring
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     warm_up: Option<Duration>,
 
-    /// Make all connections before the clock starts [default: on with a rate, off without]
-    #[arg(long, value_name = "on|off", value_enum)]
+    /// Open all connections before the clock starts [default: on with a rate, off without]
+    #[arg(long, value_name = "on|off", value_enum, hide_short_help = true)]
     connect_first: Option<Switch>,
 
     /// Skip and count requests that are later than this, instead of sending them [default: send all]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     catch_up: Option<Duration>,
 
     /// Start at this time, such as 2026-11-22T12:00:00Z or seconds since 1970; with --connect-first the connections are opened before it
-    #[arg(long, value_name = "TIME", value_parser = WallTime::parse)]
+    #[arg(long, value_name = "TIME", value_parser = WallTime::parse, hide_short_help = true)]
     start_at: Option<WallTime>,
 
     /// Run part I of N, from 1/N to N/N: rate, count, connections, source addresses and ports are divided exactly between the N generators
-    #[arg(long, value_name = "I/N", value_parser = shard)]
+    #[arg(long, value_name = "I/N", value_parser = shard, hide_short_help = true)]
     shard: Option<ShardArg>,
 
     /// Seed of random arrivals and pauses
-    #[arg(long, value_name = "NUMBER", default_value = "0")]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        default_value = "0",
+        hide_short_help = true
+    )]
     seed: u64,
 }
 

@@ -26,65 +26,72 @@ use super::{grpc, recording};
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Requests")]
 pub(super) struct RequestArgs {
-    /// A header to send, 'Name: value'; repeatable. A Host replaces the URL's
+    /// Send this header, 'Name: value'; repeatable. A Host replaces the URL's
     #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
     pub(super) headers: Vec<(String, String)>,
 
-    /// The method [default: GET, and POST with a body]
-    #[arg(short = 'X', long)]
+    /// Use this method [default: GET, or POST with a body]
+    #[arg(short = 'X', long, hide_short_help = true)]
     method: Option<String>,
 
-    /// A body to send, or @FILE for one in a file, as it is; of a call of gRPC, its message as JSON; {{counter}}, {{random:1-1000}} and {{data:COLUMN}} in it, in URLs and in headers are replaced
+    /// Send this body, or that of a file with @FILE
+    ///
+    /// For gRPC, the message as JSON. {{counter}}, {{random:1-1000}} and {{data:COLUMN}} are replaced in the text, in URLs and in headers; a file is sent unchanged
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
     body: Option<String>,
 
-    /// A file with the body to send, as it is; of a call, the bytes of its message
-    #[arg(long, value_name = "FILE")]
+    /// Send the body in this file unchanged; for gRPC, the bytes of the message
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     body_file: Option<PathBuf>,
 
-    /// A descriptor set, by which messages of calls that are written as JSON become bytes; protoc --include_imports
-    /// --descriptor_set_out=FILE makes one
-    #[arg(long, visible_alias = "protoset", value_name = "FILE")]
+    /// Descriptor set for gRPC messages written as JSON, from protoc --include_imports --descriptor_set_out=FILE
+    #[arg(
+        long,
+        visible_alias = "protoset",
+        value_name = "FILE",
+        hide_short_help = true
+    )]
     descriptors: Option<PathBuf>,
 
-    /// How often each URL is asked for, beside the others, in their order, such as 8,1,1
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = weight, conflicts_with_all = ["requests_file", "har", "replay"])]
+    /// Weight of each URL in the mix, in their order, such as 8,1,1
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = weight, conflicts_with_all = ["requests_file", "har", "replay"], hide_short_help = true)]
     weights: Vec<NonZeroU32>,
 
-    /// Requests to send, a JSON object in each line: url, method, headers, body or body_file (of a call: message), weight, expect
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["har", "replay", "body", "body_file", "method"])]
+    /// Send the requests in this file, one JSON object per line: url, method, headers, body or body_file (gRPC: message), weight, expect
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["har", "replay", "body", "body_file", "method"], hide_short_help = true)]
     requests_file: Option<PathBuf>,
 
     /// TOML file of journeys: requests in order, later ones with values from earlier responses (docs/journeys.md). -c is the number of users, -n counts journeys, -R is journeys started per second
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests_file", "har", "replay", "weights", "in_turn", "cookies", "body", "body_file", "method", "expect_status", "expect_body"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests_file", "har", "replay", "weights", "in_turn", "cookies", "body", "body_file", "method", "expect_status", "expect_body"], hide_short_help = true)]
     journeys: Option<PathBuf>,
 
-    /// Requests that a browser has recorded: those to the URL's server, in turn
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "body", "body_file", "method"])]
+    /// Send the requests of a HAR file (recorded by a browser) that go to the URL's server, in order
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["replay", "body", "body_file", "method"], hide_short_help = true)]
     har: Option<PathBuf>,
 
-    /// The GET, HEAD and OPTIONS requests of an access log (common or combined format), at their times
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["body", "body_file", "method", "rate", "stairs", "burst", "rate_per_connection", "think", "ramp", "soft_start"])]
+    /// Replay the GET, HEAD and OPTIONS requests of an access log (common or combined format), at their times
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["body", "body_file", "method", "rate", "stairs", "burst", "rate_per_connection", "think", "ramp", "soft_start"], hide_short_help = true)]
     replay: Option<PathBuf>,
 
     /// Speed of the replay relative to the log, such as 10 or 0.5 [default: 1]
-    #[arg(long, value_name = "FACTOR", value_parser = speed, requires = "replay")]
+    #[arg(long, value_name = "FACTOR", value_parser = speed, requires = "replay", hide_short_help = true)]
     replay_speed: Option<f64>,
 
-    /// Send requests in the order of the file or the URLs over the whole run, instead of by chance and weight
-    #[arg(long, conflicts_with_all = ["weights", "replay"])]
+    /// Send requests in the order of the file or the URLs over the whole run, instead of at random by weight
+    #[arg(long, conflicts_with_all = ["weights", "replay"], hide_short_help = true)]
     in_turn: bool,
 
-    /// A CSV file for {{data:COLUMN}}; its first line names the columns. Request n of the run has row n
-    #[arg(long, value_name = "FILE")]
+    /// CSV file for {{data:COLUMN}}; its first line names the columns. Request n of the run uses row n
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     data: Option<PathBuf>,
 
-    /// Keep the cookies that a connection is given, and send them back on it
-    #[arg(long)]
+    /// Store the cookies that each connection receives, and send them on it
+    #[arg(long, hide_short_help = true)]
     cookies: bool,
 
-    /// Log in as this user (basic authentication)
+    /// Authenticate as this user (basic authentication)
     #[arg(
+        hide_short_help = true,
         short = 'u',
         long,
         value_name = "NAME:PASSWORD",
@@ -93,15 +100,15 @@ pub(super) struct RequestArgs {
     user: Option<String>,
 
     /// Send this token (bearer authentication)
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", hide_short_help = true)]
     bearer: Option<String>,
 
-    /// Expected statuses, such as 200,204 or 2xx, or codes of calls, such as OK,NOT_FOUND; any other is an error
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Statuses::parse)]
+    /// Expect these statuses, such as 200,204 or 2xx (gRPC: OK,NOT_FOUND); others are errors
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Statuses::parse, hide_short_help = true)]
     expect_status: Vec<Statuses>,
 
-    /// Text that each response's body must have; another is an error
-    #[arg(long, value_name = "TEXT")]
+    /// Expect this text in the body of each response; a response without it is an error
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
     expect_body: Option<String>,
 }
 

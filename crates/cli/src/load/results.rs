@@ -13,7 +13,7 @@ use onrush_load::report::Report;
 use super::files::{Files, Form};
 use super::output::Output;
 
-/// Merges results of generators that loaded one target at the same time.
+/// Merge results of generators that loaded one target at the same time.
 #[derive(clap::Args, Debug)]
 pub(super) struct Merge {
     /// JSON files that the generators wrote with --json
@@ -24,18 +24,18 @@ pub(super) struct Merge {
     output: Output,
 }
 
-/// Compares two results: how much each percentile changed, and whether by more than chance.
+/// Compare two results: how much each percentile changed, and whether by more than chance.
 #[derive(clap::Args, Debug)]
 pub(super) struct Compare {
-    /// The JSON file of the first run
+    /// JSON file of the first run
     #[arg(value_name = "A")]
     a: PathBuf,
 
-    /// The JSON file of the second run
+    /// JSON file of the second run
     #[arg(value_name = "B")]
     b: PathBuf,
 
-    /// Write the comparison to a file as JSON
+    /// Write the comparison as JSON to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

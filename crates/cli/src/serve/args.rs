@@ -13,51 +13,42 @@ use onrush_config::value::{parse_cpus, parse_respond, parse_run_as, parse_thread
 
 use super::config_source::{Audience, ConfigSource};
 
-/// What to serve comes from a directory, one of the one-liners, or a configuration file.
+/// Serve a directory, fixed or synthetic responses, other servers, or a configuration file.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush serve ./public                             files, on 127.0.0.1:8080
-  onrush serve --respond 200:hello --listen :8000   always the same response, on every address
-  onrush serve --synthetic                          responses that the query describes: /?s=10k&t=50
+  onrush serve --respond 200:hello --listen :8000   the same response to all requests
+  onrush serve --synthetic                          responses as the query says: /?s=10k&t=50
   onrush serve --forward http://10.0.0.1:8000       a proxy in front of one server
   onrush serve ./public --tls self-signed           files over https
-  onrush serve ./public --listen :80 --user www-data   started by root, which it does not stay
-  onrush serve --echo 127.0.0.1:7                   whatever comes goes back, over TCP and UDP
-  onrush serve --sink 10.0.0.1:9                    whatever comes is counted and dropped
-  onrush serve --config onrush.toml                 all of it at once
+  onrush serve ./public --listen :80 --user www-data   started as root, then runs as www-data
+  onrush serve --echo 127.0.0.1:7                   send everything back, over TCP and UDP
+  onrush serve --sink 10.0.0.1:9                    count and discard everything
+  onrush serve --config onrush.toml                 everything from a file
 
-Exit codes: 0 stopped by a signal, or another process has its place (SIGUSR2), 1 usage or configuration error, or the server could not start, or standard output could not be written.")]
+Exit codes: 0 stopped by a signal, or replaced by another process (SIGUSR2), 1 usage or configuration error, the server cannot start, or standard output cannot be written.")]
 pub(crate) struct Args {
-    /// Serve the files beneath this directory
+    /// Serve the files in this directory
     #[arg(value_name = "DIR", group = "what")]
     directory: Option<PathBuf>,
-    /// Respond to every request with this status and body
+    /// Respond to every request with this, such as 200:hello
     #[arg(long, value_name = "STATUS[:BODY]", group = "what")]
     respond: Option<String>,
     /// Respond as the query says, in the syntax of httpterm: /?s=SIZE&t=MS (GET /?h for help)
     #[arg(long, group = "what")]
     synthetic: bool,
-    /// Forward every request to this server; may be repeated
+    /// Forward to this server, such as http://10.0.0.1:8000; repeatable
     #[arg(long, value_name = "URL", group = "what")]
     forward: Vec<String>,
-    /// Echo: send back everything received on this address, over TCP and UDP (RFC 862); repeatable, also together with --sink
-    #[arg(long, value_name = "ADDR", conflicts_with = "what")]
-    echo: Vec<String>,
-    /// Sink: count and discard everything received on this address, over TCP and UDP (RFC 863); repeatable
-    #[arg(long, value_name = "ADDR", conflicts_with = "what")]
-    sink: Vec<String>,
-    /// Let --echo and --sink listen where anybody may reach them, not only on the loopback and private networks
-    #[arg(long)]
-    public: bool,
-    /// Read everything from this file (TOML)
+    /// Read the configuration from this file (TOML)
     #[arg(long, value_name = "FILE", group = "what")]
     pub(super) config: Option<PathBuf>,
-    /// Read the file again when it has changed, as SIGHUP does
-    #[arg(long, requires = "config")]
+    /// Reload the file when it changes, as SIGHUP does
+    #[arg(long, requires = "config", hide_short_help = true)]
     pub(super) watch: bool,
     // In the attribute: rustdoc takes the brackets for a link.
     #[arg(
-        help = "Listen on this address (IP:PORT, :PORT, [IPV6]:PORT or unix:PATH); may be repeated [default: 127.0.0.1:8080]",
+        help = "Listen on this address (IP:PORT, :PORT, [IPV6]:PORT or unix:PATH); repeatable [default: 127.0.0.1:8080]",
         long,
         value_name = "ADDR"
     )]
@@ -65,23 +56,32 @@ pub(crate) struct Args {
     /// Use TLS on --listen, with a self-signed certificate or these PEM files
     #[arg(long, value_name = "self-signed|CERT,KEY")]
     tls: Option<String>,
+    /// Echo: send back everything received on this address, over TCP and UDP (RFC 862); repeatable, also together with --sink
+    #[arg(long, value_name = "ADDR", conflicts_with = "what")]
+    echo: Vec<String>,
+    /// Sink: count and discard everything received on this address, over TCP and UDP (RFC 863); repeatable
+    #[arg(long, value_name = "ADDR", conflicts_with = "what")]
+    sink: Vec<String>,
+    /// Let --echo and --sink listen on public addresses, not only on loopback and private networks
+    #[arg(long, hide_short_help = true)]
+    public: bool,
     /// Drop root privileges: switch to this user after opening all sockets and files [default: keep the user]
     #[arg(long, value_name = "USER[:GROUP]")]
     user: Option<String>,
-    /// Number of cores (engine threads) [default: one per CPU this process may use]
+    /// Use this many cores (engine threads) [default: one per CPU this process may use]
     #[arg(long, value_name = "COUNT")]
     threads: Option<String>,
     /// Pin the cores to these CPUs, such as 0,2-3
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", hide_short_help = true)]
     cpus: Option<String>,
-    /// How to talk to the kernel [default: auto]
-    #[arg(long, value_enum, value_name = "DRIVER")]
+    /// Use this kernel interface [default: auto]
+    #[arg(long, value_enum, value_name = "DRIVER", hide_short_help = true)]
     io: Option<IoArg>,
-    /// Which core gets a connection: by the CPU that takes its packets, or by hash [default: auto]
-    #[arg(long, value_enum, value_name = "HOW")]
+    /// Assign connections to cores by the CPU that receives their packets, or by hash [default: auto]
+    #[arg(long, value_enum, value_name = "HOW", hide_short_help = true)]
     accept: Option<AcceptArg>,
     /// Busy-poll: each core uses a whole CPU and never sleeps, which saves the wake-up before a response
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     busy_poll: bool,
 }
 

@@ -8,23 +8,23 @@ use onrush_measure::amount::duration;
 use onrush_tune::advise::{Goal, Queues, Request, Role};
 use onrush_tune::tree::Tree;
 
-/// Reads the machine and plans changes; only apply and search change anything.
+/// Tune this machine for network load. Only apply, search and revert change anything.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   onrush tune plan                            what to change for a server on this machine, and why
-  onrush tune plan --goal latency --json      the same for short waits, for programs
-  onrush tune snapshot -o machine.json        one file with everything that was read
-  onrush tune plan --root machine.json        the plan for that machine, anywhere
-  onrush tune apply --confirm-within 60s      do it, and undo it unless `onrush tune confirm` says in time that all is well
-  onrush tune apply --for 'onrush serve …'    do it for as long as a program runs; --for 1h for an hour
-  onrush tune status                          what is in force, and what somebody else has changed
+  onrush tune plan --goal latency --json      the same for low latency, as JSON
+  onrush tune snapshot -o machine.json        the state of this machine in one file
+  onrush tune plan --root machine.json        the plan for that machine, from any machine
+  onrush tune apply --confirm-within 60s      apply; undo without `onrush tune confirm` in time
+  onrush tune apply --for 'onrush serve …'    apply while a program runs; --for 1h for an hour
+  onrush tune status                          changes in force, and changes by others
   onrush tune revert                          undo it
-  onrush tune show --svg machine.svg          a picture: which CPU does what, coloured by load
-  onrush tune diagnose --for 10s              while load runs: what is full, and what would help
-  onrush tune search --measure ./measure.sh   try what matters, keep what is better
+  onrush tune show --svg machine.svg          a picture of the CPUs and their load
+  onrush tune diagnose --for 10s              find the full resource while load runs
+  onrush tune search --measure ./measure.sh   try settings, keep improvements
 
-Exit codes: 0 done, 1 nothing could be done, 3 something was refused, is in conflict or is not in force,
-4 what was to be undone was, as far as it could be, but the journal could not be read or changed.")]
+Exit codes: 0 done, 1 nothing could be done, 3 a change was refused, is in conflict or is not in force,
+4 changes were undone as far as possible, but the journal could not be read or changed.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(super) verb: Verb,
@@ -32,15 +32,15 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 pub(super) enum Verb {
-    /// Save everything that was read of the machine in one file
+    /// Save the state of the machine in one file
     Snapshot(Snapshot),
-    /// Say what to change and why; change nothing
+    /// Print what to change and why; change nothing
     Plan(Plan),
-    /// Change what the plan says, with a journal that can undo it
+    /// Apply the plan, with a journal for revert
     Apply(Apply),
     /// Confirm an apply that waits for confirmation
     Confirm(Place),
-    /// Undo what was applied
+    /// Undo the applied changes
     Revert(Revert),
     /// List the changes that are in force, and those that others have overwritten
     Status(Status),
@@ -48,7 +48,7 @@ pub(super) enum Verb {
     Show(Show),
     /// Find the resource that is full while load runs
     Diagnose(Diagnose),
-    /// Try settings one at a time with a measurement of yours, and keep what is better
+    /// Try settings one at a time with your measurement, and keep improvements
     Search(Search),
     /// Undo the changes of another process when it is killed; `apply` starts this
     #[command(hide = true)]
@@ -58,7 +58,7 @@ pub(super) enum Verb {
 /// Where facts come from.
 #[derive(clap::Args)]
 pub(super) struct Place {
-    /// The root directory of a machine, or a snapshot of one
+    /// Root directory or snapshot of a machine
     #[arg(long, value_name = "DIR|SNAPSHOT", default_value = "/")]
     pub(super) root: PathBuf,
 }
@@ -73,7 +73,7 @@ impl Place {
 pub(super) struct Snapshot {
     #[command(flatten)]
     pub(super) place: Place,
-    /// Write it here; it holds names of processes and interfaces, no addresses
+    /// Write the snapshot to this file; it contains names of processes and interfaces, no addresses
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: PathBuf,
     /// Include the limits of this process
@@ -84,16 +84,16 @@ pub(super) struct Snapshot {
 /// What is wished for.
 #[derive(clap::Args)]
 pub(super) struct PlanRequest {
-    /// What matters more
+    /// Optimize for this
     #[arg(long, value_enum, default_value = "throughput")]
     pub(super) goal: GoalName,
-    /// What the application does
+    /// Role of the application
     #[arg(long, value_enum, default_value = "server")]
     pub(super) role: RoleName,
-    /// Plan for this interface; repeatable. A bond or VLAN stands for its devices [default: every device that is up]
+    /// Plan for this interface; repeatable; a bond or VLAN selects its devices [default: every device that is up]
     #[arg(long = "interface", value_name = "NAME")]
     pub(super) interfaces: Vec<String>,
-    /// Leave the number of queues as it is: changing it resets the interface for a moment
+    /// Keep the number of queues: a change resets the interface for a moment
     #[arg(long)]
     pub(super) keep_queues: bool,
 }
@@ -139,7 +139,7 @@ pub(super) struct Plan {
     pub(super) place: Place,
     #[command(flatten)]
     pub(super) wish: PlanRequest,
-    /// Look at the limits of this process, too
+    /// Also check the limits of this process
     #[arg(long, value_name = "PID")]
     pub(super) pid: Option<u32>,
     /// Print JSON
@@ -156,13 +156,14 @@ pub(super) struct Apply {
     pub(super) place: Place,
     #[command(flatten)]
     pub(super) wish: PlanRequest,
-    /// Undo it after this time unless `onrush tune confirm` was run; also on Ctrl-C or when the session ends
+    /// Undo the changes after this time, such as 60s, without `onrush tune confirm`; also on Ctrl-C or when the session
+    /// ends
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "during")]
     pub(super) confirm_within: Option<Duration>,
-    /// Undo it after this time (1h), when this process ends (PID 4711), or when this command, which is then started, ends
+    /// Undo the changes after this time (1h), when this process ends (PID 4711), or when this command, which is then started, ends
     #[arg(long = "for", id = "during", value_name = "TIME|PID|COMMAND", value_parser = DurationSpec::parse)]
     pub(super) during: Option<DurationSpec>,
-    /// Do it at every boot, too: write a file of settings and a systemd unit, and list them
+    /// Also apply at every boot: write a settings file and a systemd unit, and list them
     #[arg(long, conflicts_with_all = ["confirm_within", "during"])]
     pub(super) persist: bool,
     /// Print JSON
@@ -220,10 +221,10 @@ fn looks_like_number(text: &str) -> bool {
 pub(super) struct Revert {
     #[command(flatten)]
     pub(super) place: Place,
-    /// Overwrite what somebody else has changed since
+    /// Also undo settings that others have changed since
     #[arg(long)]
     pub(super) force: bool,
-    /// Remove the files that `apply --persist` wrote, too
+    /// Also remove the files that `apply --persist` wrote
     #[arg(long)]
     pub(super) persist: bool,
     /// Print JSON
@@ -246,13 +247,13 @@ pub(super) struct Show {
     pub(super) place: Place,
     #[command(flatten)]
     pub(super) wish: PlanRequest,
-    /// As the plan would have it instead of as it is
+    /// Show the state after the plan instead of the current state
     #[arg(long)]
     pub(super) planned: bool,
-    /// Draw it into this file instead of printing it
+    /// Draw into this SVG file instead of printing
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
-    /// How long to look at the load
+    /// Observe the load for this time
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = duration)]
     pub(super) time: Duration,
     /// Mark the CPUs that the threads of this process run on
@@ -264,10 +265,10 @@ pub(super) struct Show {
 pub(super) struct Diagnose {
     #[command(flatten)]
     pub(super) place: Place,
-    /// How long to look
+    /// Observe for this time
     #[arg(long = "for", value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub(super) time: Duration,
-    /// Look at this process, too: its threads and CPUs, files and sockets; until it ends, if that is sooner
+    /// Also observe this process (threads, CPUs, files, sockets); stop when it ends
     #[arg(long, value_name = "PID")]
     pub(super) pid: Option<u32>,
     /// Print JSON
@@ -281,13 +282,13 @@ pub(super) struct Search {
     pub(super) place: Place,
     #[command(flatten)]
     pub(super) wish: PlanRequest,
-    /// A command whose last word printed is a number that is better when larger
+    /// Measure with this command; the last word that it prints is a number, larger is better
     #[arg(long, value_name = "COMMAND")]
     pub(super) measure: String,
-    /// Try CPUs for the threads of this process and of those that it started, too
+    /// Also try CPUs for the threads of this process and of its children
     #[arg(long, value_name = "PID")]
     pub(super) pid: Option<u32>,
-    /// How often each change is measured beside the best so far
+    /// Measure each change this many times, against the best so far
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=100))]
     pub(super) turns: u8,
     /// Print JSON
