@@ -46,7 +46,7 @@ enum Language {
         /// haproxy.cfg
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Where HAProxy is started: relative names of files are taken from there [default: the directory of FILE]
+        /// Working directory of HAProxy, from which relative names start [default: the directory of FILE]
         #[arg(long, value_name = "DIR")]
         directory: Option<PathBuf>,
     },

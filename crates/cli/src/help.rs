@@ -42,7 +42,11 @@ fn short_text(complete: &str, name: &str) -> String {
     if !text.is_empty() {
         text.push('\n');
     }
-    text + "All options and exit codes: " + &long_help_of(name)
+    let more = match complete.contains("Exit codes") {
+        true => "All options and exit codes",
+        false => "All options",
+    };
+    format!("{text}{more}: {}", long_help_of(name))
 }
 
 fn long_help_of(name: &str) -> String {

@@ -22,10 +22,10 @@ const NAMES_SHOWN_MAX: usize = 20;
 /// Predict the requests per second of a machine, and the resource that is full first (docs/predict.md).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  onrush bench predict --machine server.toml --cost out/first-light     costs measured here, on another machine
-  onrush bench predict --machine / --cost cost.toml                     this machine, with given costs
-  onrush bench predict --check                                          compare the model with published figures
-  onrush bench predict --check --cost out/capacity                      and with a run of your own
+  onrush bench predict --machine server.toml --cost out/first-light   another machine
+  onrush bench predict --machine / --cost cost.toml                   this machine
+  onrush bench predict --check                                        check on published figures
+  onrush bench predict --check --cost out/capacity                    and on a run of your own
 
 Exit codes: 0 predicted, 1 nothing could be predicted.")]
 pub(super) struct Args {

@@ -170,7 +170,7 @@ pub(crate) struct Args {
 
     /// Run this long, such as 30s or 2m [default: 10s, unless -n is given]
     ///
-    /// A bare number is seconds; 500ms is possible, too
+    /// The unit is ms, s, m or h; a bare number is seconds
     #[arg(short, long, display_order = 2, value_name = "TIME", value_parser = duration_or_seconds)]
     pub(super) duration: Option<Duration>,
 

@@ -59,7 +59,12 @@ pub(super) enum Verb {
 #[derive(clap::Args)]
 pub(super) struct Place {
     /// Root directory or snapshot of a machine
-    #[arg(long, value_name = "DIR|SNAPSHOT", default_value = "/")]
+    #[arg(
+        long,
+        value_name = "DIR|SNAPSHOT",
+        default_value = "/",
+        display_order = 100
+    )]
     pub(super) root: PathBuf,
 }
 
