@@ -1,3 +1,5 @@
+//! Tests of the help screens: their length, their order, and that the long one is complete.
+
 use clap::{Command, CommandFactory};
 
 use crate::Arguments;
