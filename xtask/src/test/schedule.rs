@@ -13,7 +13,7 @@ use super::report::Progress;
 use super::suites::Job;
 
 /// Concurrent tests per CPU: end-to-end tests mostly wait.
-const TESTS_PER_CPU: usize = 2;
+const TESTS_PER_CPU: usize = 3;
 
 /// Tests that run while no other test runs, by suite and prefix of their name: they count what arrives within a time,
 /// or have a load generator judge its own machine.
