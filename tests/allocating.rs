@@ -167,7 +167,6 @@ impl Cluster {
         self.command(0, env!("CARGO_BIN_EXE_onrush"), words)
     }
 
-    /// Agents running on a node.
     fn agents(&self, node: usize) -> Vec<(u32, String)> {
         agents(&self.pids(node))
     }

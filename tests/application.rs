@@ -193,7 +193,6 @@ pub(crate) fn open_websocket<S: Read + Write>(client: &mut Client<S>, path: &str
     }
 }
 
-/// Sends a frame, which is echoed.
 pub(crate) fn echo_frame<S: Read + Write>(client: &mut Client<S>) {
     echoed(client, HELLO_MASKED, HELLO);
 }

@@ -31,7 +31,6 @@ fn shape(text: &str) -> Vec<String> {
     text.lines().map(line).map(without_runs).collect()
 }
 
-/// The number before `words`.
 fn number_before(text: &str, words: &str) -> u64 {
     let before = text.split(words).next().unwrap_or_default();
     let number = before.split_whitespace().next_back();

@@ -29,7 +29,6 @@ fn configuration(application: &str, holding: &str) -> String {
     )
 }
 
-/// Addresses of the listeners.
 fn addresses(server: &Administered) -> Vec<String> {
     let mut lines = server.serve.start_up_lines.lines();
     let line = lines.find_map(|line| line.strip_prefix("  listening on "));

@@ -17,7 +17,6 @@ fn soon() -> String {
     format!("{}.{:06}", soon.as_secs(), soon.subsec_micros())
 }
 
-/// Path of the result of part `number`.
 fn result(directory: &Path, number: usize) -> PathBuf {
     directory.join(format!("{number}.json"))
 }

@@ -18,7 +18,6 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause between two checks of a condition, which leaves the CPU to the program under test.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A command of `onrush` with these arguments.
 pub(crate) fn onrush(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_onrush"));
     command.args(arguments).env("RUST_BACKTRACE", "0");
@@ -271,7 +270,6 @@ impl CapturedOutput {
 /// A running `onrush serve`.
 pub(crate) struct Serve {
     pub(crate) program: Program,
-    /// Start-up lines.
     pub(crate) start_up_lines: String,
     /// First address that it listens on.
     pub(crate) address: String,

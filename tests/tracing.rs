@@ -146,7 +146,6 @@ struct Span {
     kind: u64,
     times: [u64; 2],
     attributes: BTreeMap<String, String>,
-    /// Attributes of the resource.
     resource: BTreeMap<String, String>,
     is_error: bool,
 }

@@ -132,7 +132,6 @@ pub(super) struct ProgramStatus {
     pub(super) has_ended: bool,
     pub(super) is_listening: bool,
     pub(super) last_words: String,
-    /// Its unsuccessful exit, if any.
     pub(super) failure: Option<UnsuccessfulExit>,
     pub(super) was_cut: bool,
 }

@@ -192,7 +192,6 @@ impl Path {
     }
 }
 
-/// The conjunction of `test` and `prefix`.
 fn with_prefix(prefix: &str, test: &Path) -> Conjunction<Path> {
     let pattern = test.as_pattern();
     let (flags, bare) = match pattern.strip_prefix("(?i)") {

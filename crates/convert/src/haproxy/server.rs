@@ -28,12 +28,10 @@ pub(super) struct Server<'a> {
     pub(super) is_disabled: bool,
     /// Whether its responses are observed for passive health checks.
     pub(super) is_observed: bool,
-    /// Keys of `health`.
     pub(super) health: Keys,
     pub(super) transport: Transport,
     offer: AlpnOffer,
     forced: Option<ForcedProtocol>,
-    /// Keys of `tls`.
     pub(super) tls: Keys,
     has_revocation_list: bool,
     pub(super) proxy_protocol: Option<&'static str>,

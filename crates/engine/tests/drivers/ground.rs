@@ -120,7 +120,6 @@ pub(crate) async fn peak_buffers_in_use(core: &Core) -> usize {
     most
 }
 
-/// Polls a future once.
 pub(crate) async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
     poll_fn(|context| Poll::Ready(Pin::new(&mut *future).poll(context))).await
 }

@@ -39,7 +39,6 @@ pub(crate) struct Outcome {
     pub(crate) unsent: Unsent,
     /// Datagrams that were due and not sent.
     pub(crate) skipped: u64,
-    /// Echoes of all flows.
     pub(crate) echoes: FlowCounters,
     pub(crate) flows: Vec<FlowOutcome>,
     /// Time during which datagrams were sent.

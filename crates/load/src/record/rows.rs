@@ -40,7 +40,6 @@ impl Row {
         failed(&self.now).saturating_sub(failed(&self.before))
     }
 
-    /// Joins the rows from this one to `last`.
     pub(crate) fn joined(&self, last: &Row) -> Row {
         Row {
             before: self.before,

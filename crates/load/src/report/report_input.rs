@@ -24,7 +24,6 @@ use crate::record::live_counters::response_mean_us;
 use crate::record::silence::Silence;
 use crate::record::times::Times;
 
-/// Input of a report.
 pub(crate) struct ReportInput<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) io: Io,

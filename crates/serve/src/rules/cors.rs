@@ -57,7 +57,6 @@ impl Cors {
         }
     }
 
-    /// Whether the request is a preflight request.
     pub(crate) fn is_preflight(head: &RequestHead<'_, '_>) -> bool {
         let has = |name| {
             head.headers

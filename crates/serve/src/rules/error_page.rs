@@ -106,7 +106,6 @@ impl ErrorPages {
         }))
     }
 
-    /// The page for this status.
     pub(crate) fn of(&self, status: u16) -> Option<&ErrorPage> {
         let is_for = |page: &&ErrorPage| {
             let (first, last) = page.statuses;

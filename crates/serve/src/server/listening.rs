@@ -32,7 +32,6 @@ enum State {
     Accepting,
 }
 
-/// The sockets of one address.
 struct AddressSockets {
     streams: Option<Rc<ActiveListener>>,
     datagrams: Option<Rc<UdpSocketServer>>,

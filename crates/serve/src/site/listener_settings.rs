@@ -12,7 +12,6 @@ use crate::site::client_rules::ClientRules;
 use crate::worker::Worker;
 use crate::worker::admit::connections::ConnectionLimits;
 
-/// Protocol of a listener.
 pub(crate) enum ListenerProtocol {
     Http(HttpVersions),
     Target(Target),

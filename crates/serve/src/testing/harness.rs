@@ -89,7 +89,6 @@ where
     cores().map(|ground| run_cut_off(ground, &test)).collect()
 }
 
-/// A core for a test.
 struct TestDriver {
     core: Core,
     /// Maximum number of buffers that the kernel holds while the core lives; tasks must have returned all others.
@@ -315,7 +314,6 @@ impl TestCore {
         Listener::new(&self.core, claim.expect("claimed before")).expect("its port is still ours")
     }
 
-    /// Connects a client.
     pub(crate) async fn connect(&self, address: &Address) -> Peer {
         let stream = Stream::connect(&self.core, address, None).await;
         Peer::new(stream.expect("somebody listens"))

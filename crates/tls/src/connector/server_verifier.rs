@@ -97,7 +97,6 @@ enum Rule {
         certificates: Vec<CertificateDer<'static>>,
         by_authority: Arc<dyn ServerCertVerifier>,
     },
-    /// Any certificate.
     AnyCertificate,
 }
 

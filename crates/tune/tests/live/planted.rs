@@ -39,7 +39,6 @@ const REQUEST: [u8; 64] = [b'a'; 64];
 struct Part(Child);
 
 impl Part {
-    /// Starts a role in a network namespace, or in this one.
     fn start(namespace: Option<&Namespace>, role: &str) -> Part {
         let child = command(namespace, role).stdout(Stdio::null()).spawn();
         Part(child.expect("it starts"))

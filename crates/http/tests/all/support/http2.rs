@@ -49,7 +49,6 @@ impl EchoPeer {
         }
     }
 
-    /// Opens a stream with a request with this content.
     pub(crate) fn request(&mut self, content: Vec<u8>) -> Result<u32, CannotOpen> {
         let end = match content.is_empty() {
             true => End::Stream,

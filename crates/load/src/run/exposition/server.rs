@@ -53,7 +53,6 @@ enum ScrapeRequest {
     SomethingElse,
     /// Another method than GET.
     Otherwise,
-    /// Not HTTP.
     NotHttp,
 }
 

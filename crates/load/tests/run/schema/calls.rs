@@ -67,7 +67,6 @@ fn respond(stream: &mut TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Stream of the next complete request.
 fn next_request(stream: &mut TcpStream) -> std::io::Result<[u8; 4]> {
     loop {
         let mut head = [0; 9];

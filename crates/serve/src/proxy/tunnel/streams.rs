@@ -65,7 +65,6 @@ pub(super) async fn run(
     outcome
 }
 
-/// One direction.
 struct StreamDirection<'t> {
     from: &'t dyn StreamTunnelEnd,
     to: &'t dyn StreamTunnelEnd,

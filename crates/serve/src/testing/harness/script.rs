@@ -31,7 +31,6 @@ pub(crate) enum Step {
     WaitForConnections(usize),
     /// Reads and discards until the peer closes.
     WaitForEnd,
-    /// Resets the connection.
     Reset,
     /// Starts from the first step.
     Again,
@@ -50,7 +49,6 @@ pub(crate) struct Upstream {
 
 #[derive(Default)]
 struct Seen {
-    /// The requests of each connection.
     requests: RefCell<Vec<Vec<Vec<u8>>>>,
     /// Number of closed connections.
     ended: Cell<usize>,

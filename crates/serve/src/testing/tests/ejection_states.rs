@@ -35,7 +35,6 @@ struct Row {
     state: &'static str,
     event: &'static str,
     next: &'static str,
-    /// The logged event.
     logged: Option<&'static str>,
     is_counted: bool,
 }
@@ -124,7 +123,6 @@ struct Walk {
     group: Rc<Group>,
     address: SocketAddr,
     opened: RefCell<Option<Upstream>>,
-    /// The trial request.
     trial: RefCell<Option<Reservation>>,
 }
 
@@ -237,7 +235,6 @@ impl Walk {
         }
     }
 
-    /// Triggers an event.
     async fn happen(&self, event: &str, before: &Reservation) {
         let failure = &Failure::Closed;
         match event {

@@ -108,7 +108,6 @@ fn text(bytes: usize) -> Vec<u8> {
     text
 }
 
-/// Incompressible bytes.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 1u64;
     let mut next = || {

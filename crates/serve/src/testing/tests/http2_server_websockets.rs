@@ -28,7 +28,6 @@ const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 /// The corresponding `Sec-WebSocket-Accept` (RFC 6455 1.3).
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 
-/// The window of a stream.
 const WINDOW: u32 = 65_535;
 
 /// More than all windows and buffers on the path, so that flow control is used.

@@ -389,7 +389,6 @@ fn cut_off_response_is_detectable() {
     }
 }
 
-/// Client, servers and service.
 type Ends = (Http2Client, Vec<Stream>, Rc<Service>);
 
 #[test]

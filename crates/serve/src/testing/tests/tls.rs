@@ -23,7 +23,6 @@ fn server(profile: TlsProfile) -> Plan {
     plan
 }
 
-/// A proxy that forwards to it.
 fn proxy(site: &TestCore, address: &Address, verify: Verify) -> Address {
     let Address::Tcp(address) = *address else {
         unreachable!("claims here are of TCP")

@@ -59,7 +59,6 @@ pub(crate) struct Card {
     /// Contents of `numa_node`.
     pub(crate) node: i64,
     pub(crate) queues: usize,
-    /// CPU of all its interrupts.
     pub(crate) irq_cpu: usize,
 }
 

@@ -11,9 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Draws random parts.
 pub(super) struct Maker {
     random: Random,
-    /// Addresses of the servers.
     servers: Vec<SocketAddr>,
-    /// Directory of files.
     files: String,
 }
 

@@ -41,7 +41,6 @@ pub(super) enum Reaction {
     RespondAfterReset(Response),
     /// A response whose stream is reset after the data.
     Cut(Response, Code),
-    /// The stream is reset.
     Reset(Code),
     /// GOAWAY, and the request is not processed.
     GoAway,
