@@ -105,7 +105,7 @@ fn request_with_deadline(
 /// Streams events from `path` and passes each one, as JSON, to `each`, until the server ends the stream.
 ///
 /// # Errors
-/// The errors of [`ask`] and of `each`; also if the server refuses the stream, or the connection closes before the
+/// The errors of [`request`] and of `each`; also if the server refuses the stream, or the connection closes before the
 /// stream ends.
 pub fn stream_events(
     place: &Endpoint,

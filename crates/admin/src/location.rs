@@ -68,7 +68,7 @@ pub fn own_socket() -> io::Result<PathBuf> {
     Ok(prepare_socket(&directory))
 }
 
-/// Like [`of_this_process`], in the directory of another user to which this process is about to switch. Only root can
+/// Like [`own_socket`], in the directory of another user to which this process is about to switch. Only root can
 /// do that.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ const LINE_MAX: usize = 2000;
 /// The first failure to write standard output, which `main` turns into an exit code.
 static FAILED: OnceLock<io::Error> = OnceLock::new();
 
-/// Stream for text that people read. Writing never fails: work in progress is completed, and [`ended`] reports the
+/// Stream for text that people read. Writing never fails: work in progress is completed, and [`exit_code`] reports the
 /// failure.
 pub(crate) struct Out {
     stream: Stream,

@@ -142,7 +142,7 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// The errors, at most [`limits::FINDINGS_MAX`].
+    /// The errors, at most [`limits::DIAGNOSTICS_MAX`].
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.listed.iter()
     }
@@ -263,7 +263,7 @@ impl<'s> Diagnostics<'s> {
         }
     }
 
-    /// Returns the warnings, in the order of the text and at most [`limits::FINDINGS_MAX`].
+    /// Returns the warnings, in the order of the text and at most [`limits::DIAGNOSTICS_MAX`].
     ///
     /// # Errors
     /// If there are errors; the warnings are then omitted.

@@ -71,7 +71,7 @@ pub struct ClaimSockets {
     pub claim: OwnedFd,
     /// TCP: one listener for each core, in the kernel's order.
     pub listeners: Vec<OwnedFd>,
-    /// With [`Keeper::Manager`] the only socket is `claim`.
+    /// With [`SocketOwner::Manager`] the only socket is `claim`.
     pub keeper: SocketOwner,
 }
 

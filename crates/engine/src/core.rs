@@ -236,7 +236,7 @@ impl Core {
         }
     }
 
-    /// [`Core::take_worked`] without a reset.
+    /// [`Core::take_work_time`] without a reset.
     pub fn worked(&self) -> Duration {
         match self.busy_polls() {
             true => self.0.worked.up_to(self.0.clock.now()),

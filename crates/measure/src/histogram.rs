@@ -223,7 +223,7 @@ impl Histogram {
 
     /// Interval in nanoseconds that contains the true percentile with at least `confidence` (between 0 and 1), for any
     /// distribution; `None` if the count is too small. Assumes independent samples, which the responses of one run are
-    /// not: the true uncertainty is larger, see [`Effective::ranks`](crate::blocks::Effective::ranks).
+    /// not: the true uncertainty is larger, see [`EffectiveSampleSize::ranks`](crate::blocks::EffectiveSampleSize::ranks).
     pub fn interval(&self, percentile: f64, confidence: f64) -> Option<(u64, u64)> {
         let (low, high) = percentile::interval_ranks(self.count(), percentile, confidence)?;
         Some((self.value_at_rank(low), self.value_at_rank(high)))

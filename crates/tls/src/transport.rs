@@ -309,12 +309,12 @@ impl Transport {
         }
     }
 
-    /// See [`Stream::place`].
+    /// See [`Stream::slot_index`].
     pub fn place(&self) -> u32 {
         self.stream.slot_index()
     }
 
-    /// See [`Stream::number`].
+    /// See [`Stream::sequence_number`].
     pub fn number(&self) -> u32 {
         self.stream.sequence_number()
     }

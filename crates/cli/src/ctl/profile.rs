@@ -39,7 +39,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 /// Requests the profile once, or at both ends of an interval.
 ///
 /// # Errors
-/// As [`ask`], and when a different server responds at the end of the interval.
+/// As [`request`], and when a different server responds at the end of the interval.
 pub(super) fn fetch(place: &Endpoint, args: &Args) -> io::Result<Response> {
     let first = request(place, PATH, None)?;
     let Some(interval) = args.interval.filter(|_| first.status == 200) else {

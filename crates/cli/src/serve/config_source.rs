@@ -44,7 +44,7 @@ pub(crate) struct ConfigSource {
 }
 
 impl ConfigSource {
-    /// Reads the file and all included files. Errors in included files are reported by [`Written::plan`].
+    /// Reads the file and all included files. Errors in included files are reported by [`ConfigSource::plan`].
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let mut disk = Disk::default();
         let text = disk

@@ -78,7 +78,7 @@ pub(super) struct HandoverExtras<H> {
 /// Name of the admin interface's socket in a message.
 const ADMIN: &str = "admin";
 
-/// Receives what [`give`] sends.
+/// Receives what [`send_handover`] sends.
 pub(super) fn receive_handover(
     socket: impl AsFd,
 ) -> anyhow::Result<(Handover, HandoverExtras<HandedAddress>)> {

@@ -68,7 +68,7 @@ pub struct RouteMatch {
     pub from: Option<Networks>,
     /// Scheme of the request.
     pub scheme: Option<Scheme>,
-    /// Names of [`Listen`]s; one must have received the request.
+    /// Names of [`Listener`]s; one must have received the request.
     pub listeners: Vec<String>,
     /// Negated conditions: none of them may hold as a whole. Each has a condition and no `not` of its own.
     pub not: Vec<RouteMatch>,

@@ -215,9 +215,9 @@ pub struct Received<'batch> {
     pub bytes: &'batch [u8],
     /// The source address in the datagram.
     pub from: SocketAddr,
-    /// The destination address; `None` unless [enabled](crate::Datagram::tell_control).
+    /// The destination address; `None` unless [enabled](crate::Datagram::enable_control).
     pub to: Option<IpAddr>,
-    /// The ECN codepoint; `NotCapable` unless [enabled](crate::Datagram::tell_control).
+    /// The ECN codepoint; `NotCapable` unless [enabled](crate::Datagram::enable_control).
     pub ecn: Ecn,
     /// Whether the datagram was longer; the rest is lost.
     pub is_truncated: bool,
@@ -236,7 +236,7 @@ pub struct ReceiveBatch {
 
 impl ReceiveBatch {
     /// Memory for `messages` of `bytes` each; a message never exceeds 65,535. A socket that
-    /// [coalesces](crate::Datagram::coalesce) needs this size, since a message is then many datagrams.
+    /// [coalesces](crate::Datagram::enable_gro) needs this size, since a message is then many datagrams.
     ///
     /// # Panics
     /// When either is 0, or there are more than 32 messages.
@@ -262,7 +262,7 @@ impl ReceiveBatch {
     }
 
     /// Number of datagrams that the socket had dropped for lack of space, since it was made, when the last of these was
-    /// queued; modulo 2^32. `None` unless [enabled](crate::Datagram::tell_drops).
+    /// queued; modulo 2^32. `None` unless [enabled](crate::Datagram::enable_drop_count).
     pub fn dropped(&self) -> Option<u32> {
         self.arrivals.last()?.facts.dropped
     }

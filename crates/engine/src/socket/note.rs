@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::clock::Instant;
 
 /// An owner's note on a connection, unused by the engine; see
-/// [`Core::look_at_accepted`](crate::Core::look_at_accepted).
+/// [`Core::visit_accepted`](crate::Core::visit_accepted).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Note {
     /// A counter of the owner.

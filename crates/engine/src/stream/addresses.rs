@@ -25,7 +25,7 @@ impl Stream {
         self.core.inner().state.borrow().sockets[self.key].number
     }
 
-    /// Changes the note that [`Core::look_at_accepted`](crate::Core::look_at_accepted) shows of this connection.
+    /// Changes the note that [`Core::visit_accepted`](crate::Core::visit_accepted) shows of this connection.
     #[inline]
     pub fn change_note(&self, change: impl FnOnce(Note) -> Note) {
         let socket = &mut self.core.inner().state.borrow_mut().sockets[self.key];

@@ -107,7 +107,7 @@ impl LiveFrames {
     ///
     /// # Errors
     /// [`XdpError::NotInKernel`] if the kernel does not support live frames. If the interface does not take the frame,
-    /// that is not an error: see [`Departed::reason`].
+    /// that is not an error: see [`SendOutcome::reason`].
     pub fn probe(&mut self, at: usize) -> Result<SendOutcome, XdpError> {
         let mut departed = self.send(at, 1);
         for _ in 1..INTERRUPTED_TRIES {

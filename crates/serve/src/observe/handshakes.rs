@@ -40,7 +40,7 @@ impl Handshakes {
 pub struct HandshakesView {
     /// TLS 1.2 full and resumed, TLS 1.3 full and resumed.
     pub complete: [u64; 4],
-    /// Failed handshakes, in the order of [`Failure::ALL`].
+    /// Failed handshakes, in the order of [`HandshakeFailure::ALL`].
     pub failed: [u64; HandshakeFailure::ALL.len()],
 }
 
