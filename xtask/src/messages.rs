@@ -347,7 +347,7 @@ const CODE: &str = "a <<= b and more words";"#;
             ": lost 3 lines of the log: standard output was not read",
             ": no such resource; /openapi.json lists the paths",
             ": onrush: out of memory: the system refuses",
-            ": Read the file again when it has changed, as SIGHUP does",
+            ": Reload the file when it changes, as SIGHUP does",
             ": unknown field {app}; nearest: {‹near›}",
         ];
         for text in known {
