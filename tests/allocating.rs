@@ -15,7 +15,6 @@ use crate::program::{Finished, Program, Serve, until};
 
 const NODES: usize = 4;
 
-/// A cluster, removed on drop.
 struct Cluster {
     /// Network namespaces; the first is the controller's.
     names: Vec<String>,

@@ -14,7 +14,6 @@ fn load_as_wrk(line: &[&str]) -> Finished {
     load_as("wrk", line)
 }
 
-/// Runs wrk itself.
 fn wrk(line: &[&str]) -> Finished {
     Program::start(&mut peer("wrk", line)).finish()
 }

@@ -267,7 +267,6 @@ impl CapturedOutput {
     }
 }
 
-/// A running `onrush serve`.
 pub(crate) struct Serve {
     pub(crate) program: Program,
     pub(crate) start_up_lines: String,
@@ -397,7 +396,6 @@ impl Totals {
 /// A client that can send any bytes.
 pub(crate) struct Client<S>(pub(crate) S);
 
-/// Shutdown of the sending side.
 pub(crate) trait ShutdownWrite {
     fn end(&self);
 }

@@ -18,7 +18,6 @@ const GET: &[u8] = b"GET /x?secret=1 HTTP/1.1\r\nHost: shop.example:81\r\nUser-A
 /// A collector under the test's control.
 struct Collector {
     address: String,
-    /// Bodies of the received messages.
     messages: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
@@ -31,7 +30,6 @@ enum CollectorBehaviour {
     SaysLast(&'static str),
     /// Reads the message and sends nothing.
     IsSilent,
-    /// Does not read.
     NeverReads,
     /// Sends this response, and then endless zeros.
     SaysTooMuch(&'static str),
@@ -68,7 +66,6 @@ impl Collector {
         messages.iter().flat_map(|message| spans(message)).collect()
     }
 
-    /// Waits for this many spans and returns all.
     fn spans_of(&self, count: usize) -> Vec<Span> {
         until("spans", || {
             let spans = self.spans();

@@ -514,7 +514,7 @@ fn machine_can_be_shown_diagnosed_and_searched() {
     );
     let diagnosed = onrush(&["diagnose", "--root", &place]);
     assert!(
-        text(&diagnosed.stdout).contains("nothing here was full"),
+        text(&diagnosed.stdout).contains("no resource was saturated"),
         "{}",
         text(&diagnosed.stdout)
     );

@@ -36,7 +36,6 @@ const HANDLERS: [&str; 7] = [
     "root $FILES/www; location ~ html$ { echo hello; }",
 ];
 
-/// Statuses of all sites, in order.
 fn statuses(directory: &Path, port: u16, words: &[&str]) -> Vec<String> {
     let conf = directory.join("conf").display().to_string();
     let converted = run_onrush(&[&["convert", "nginx", &conf], words].concat());

@@ -10,7 +10,7 @@ use onrush_http::Method;
 use onrush_http::write::HeadWriter;
 use serde_json::{Value, json};
 
-/// Buffer size for a response head, in bytes: its fields are few and short.
+/// Buffer size for a response head, in bytes: heads have few and short fields.
 const HEAD_MAX: usize = 1024;
 
 /// Field of every response by which clients recognize an admin interface.
@@ -90,7 +90,7 @@ impl Response {
             .header("X-Content-Type-Options", b"nosniff")
             .connection_close();
         let head = writer.end().finish();
-        bytes.truncate(head.expect("its fields are few and short"));
+        bytes.truncate(head.expect("the response head does not fit in its buffer"));
         bytes
     }
 
@@ -111,7 +111,7 @@ impl Response {
             writer.connection_close();
         }
         let head = writer.end().finish();
-        bytes.truncate(head.expect("its fields are few and short"));
+        bytes.truncate(head.expect("the response head does not fit in its buffer"));
         if extent == ResponsePart::Whole {
             bytes.extend_from_slice(&self.body);
         }

@@ -95,8 +95,7 @@ pub fn convert(
         return Err(InputError {
             file: path.to_owned(),
             line: None,
-            message: "not a configuration of nginx: expected http { … }, or server { … }"
-                .to_owned(),
+            message: "not an nginx configuration: expected http { … } or server { … }".to_owned(),
         });
     }
     let http = directives

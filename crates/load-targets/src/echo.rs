@@ -11,7 +11,11 @@ pub(crate) async fn serve(mut client: impl Client) -> Result<(), Error> {
         match client.receive().await? {
             Received::Bytes => {
                 let (stream, input) = client.parts();
-                stream.queue(input.take().expect("bytes were received"));
+                stream.queue(
+                    input
+                        .take()
+                        .expect("no input, although bytes were reported as received"),
+                );
                 client.limit_send();
                 client.stream().flush().await?;
             }

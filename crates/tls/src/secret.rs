@@ -62,7 +62,7 @@ impl Secret {
         Prk::new_less_safe(algorithm, secret)
             .expand(&info, Bytes(out.len()))
             .and_then(|expanded| expanded.fill(out))
-            .expect("the output is far shorter than 255 hashes");
+            .expect("HKDF output is longer than 255 times the hash");
     }
 }
 

@@ -322,7 +322,7 @@ pub(super) const GROUP: [Row<GroupView>; 3] = [
     Row {
         name: "queue_max",
         kind: Gauge,
-        help: "Limit of waiting requests on each core.",
+        help: "Maximum number of requests that may wait for a server, on each core.",
         read: |group| single(group.queue_max),
     },
     Row {

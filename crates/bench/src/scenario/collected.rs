@@ -74,7 +74,7 @@ impl RoleMetric {
             RoleMetric::System => "system CPU per request",
             RoleMetric::Softirq => "softirq CPU per request",
             RoleMetric::RatePerCpuUsed => "requests per second of CPU used",
-            RoleMetric::RatePerCpuGiven => "requests per second per CPU given",
+            RoleMetric::RatePerCpuGiven => "requests per second per assigned CPU",
             RoleMetric::Wait => "wait for a CPU per request",
             RoleMetric::VoluntarySwitches => "voluntary switches per request",
             RoleMetric::InvoluntarySwitches => "involuntary switches per request",

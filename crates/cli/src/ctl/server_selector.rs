@@ -6,8 +6,8 @@ use anyhow::{Context, bail};
 use onrush_admin::client::Endpoint;
 use onrush_admin::{Token, location};
 
-/// Flags that say which server is meant; without one it is the only server of this user. They may stand before or behind a
-/// subcommand, so what goes together is checked here: clap checks it of each of the two places by itself.
+/// Options that select a server; without them, the only server of this user. They may be given before or after a subcommand.
+/// clap checks conflicts between options only within one of these places, so they are checked here.
 #[derive(clap::Args)]
 pub(crate) struct ServerSelector {
     /// Admin interface: unix:PATH or IP:PORT [default: the only server of this user]
@@ -31,7 +31,7 @@ impl ServerSelector {
     /// Address of the server's admin interface.
     ///
     /// # Errors
-    /// When there is no interface or several, or when the flags are invalid.
+    /// If no interface or more than one is found, or if the flags are invalid.
     pub(crate) fn place(&self) -> Result<Endpoint, SelectionError> {
         self.check()
             .map_err(|why| SelectionError { code: 1, why })?;

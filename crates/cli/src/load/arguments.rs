@@ -156,7 +156,7 @@ pub(crate) struct Args {
 
     /// Run the command line of another tool: wrk, wrk2, h1load, h2load, oha, hey or mcblaster
     ///
-    /// All following arguments are those of the tool, and the output has its format; -h after its name lists its options
+    /// All following arguments are options of that tool, and the output has its format; -h after its name lists them
     #[arg(long = "as", value_name = "TOOL", num_args = 1.., allow_hyphen_values = true, exclusive = true, hide_short_help = true)]
     pub(super) as_tool: Vec<String>,
 
@@ -176,7 +176,7 @@ pub(crate) struct Args {
 
     /// Stop after this many requests, such as 5000, 10k or 1m
     ///
-    /// With -d, the run ends at whichever comes first
+    /// With -d, the run ends at the earlier of the two
     #[arg(short = 'n', display_order = 3, long = "count", value_name = "COUNT", value_parser = count)]
     pub(super) count: Option<u64>,
 

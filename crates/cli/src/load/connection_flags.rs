@@ -22,7 +22,7 @@ pub(super) struct ConnectionArgs {
     #[arg(long, value_name = "PORT-PORT", value_parser = ports, hide_short_help = true)]
     source_ports: Option<Ports>,
 
-    /// Connect to this address instead of the URL's; Host and SNI stay those of the URL
+    /// Connect to this address instead of the URL's; Host and SNI are still taken from the URL
     #[arg(long, value_name = "HOST:PORT|unix:/PATH", value_parser = TargetAddress::parse, hide_short_help = true)]
     connect_to: Option<TargetAddress>,
 
@@ -42,7 +42,7 @@ struct TlsArgs {
     #[arg(short = 'k', long, help_heading = None)]
     insecure: bool,
 
-    /// PEM file of certificate authorities, instead of those of the system
+    /// PEM file of certificate authorities, instead of the system's
     #[arg(
         long,
         value_name = "FILE",

@@ -8,8 +8,8 @@
 //!
 //! The kernel keeps an identity, capabilities, a Landlock domain and `no_new_privs` for each thread, so the process
 //! changes them while it has one thread: `reduce` gives the files to the user and gives up groups, IDs and capabilities;
-//! then `confine` limits the directories (Landlock), and `refuse_calls` the system calls, last because the others need them. `Prepared` of the crate `serve` has done everything that may need root and has
-//! started no thread.
+//! then `confine` limits the directories (Landlock), and `refuse_calls` the system calls. `Prepared` of the crate `serve`
+//! has done everything that may need root and has started no thread.
 //!
 //! The cores' TCP listeners are opened before the change, since the kernel lets only sockets of one user share an
 //! address. System calls are refused after it, by a filter that is off by default: the kernel's check of each call

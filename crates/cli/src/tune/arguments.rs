@@ -42,7 +42,7 @@ pub(super) enum Verb {
     Confirm(Place),
     /// Undo the applied changes
     Revert(Revert),
-    /// List the changes that are in force, and those that others have overwritten
+    /// List the changes in force, and changes that other programs have overwritten
     Status(Status),
     /// Draw the machine: nodes, cores, siblings, and what each CPU does for the network
     Show(Show),

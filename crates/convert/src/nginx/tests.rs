@@ -666,11 +666,11 @@ fn syntax_errors_have_position() {
         ),
         (
             "hello world;",
-            "/etc/nginx/nginx.conf: not a configuration of nginx: expected http { … }, or server { … }",
+            "/etc/nginx/nginx.conf: not an nginx configuration: expected http { … } or server { … }",
         ),
         (
             "",
-            "/etc/nginx/nginx.conf: not a configuration of nginx: expected http { … }, or server { … }",
+            "/etc/nginx/nginx.conf: not an nginx configuration: expected http { … } or server { … }",
         ),
     ] {
         let files = vec![("/etc/nginx/nginx.conf", text.to_owned())];

@@ -276,7 +276,6 @@ impl Outcome {
         self.keys.get(key).map(String::as_str)
     }
 
-    /// Detects misspelt keys.
     fn check_keys(&self, known: &[&str]) {
         for key in self.keys.keys().map(String::as_str) {
             assert!(

@@ -155,7 +155,6 @@ fn play_one(core: Core, change: &impl Fn(&mut Options), script: &Script) -> Outc
     outcome
 }
 
-/// Runs the generator on one core.
 pub(crate) fn load(core: &Core, change: &impl Fn(&mut Options), address: Address) -> Record {
     let mut options = options("http://server/");
     change(&mut options);

@@ -59,7 +59,7 @@ impl Report {
             1 => format!("{} (one per message)", self.departure),
             count => format!("{} ({count} datagrams per message)", self.departure),
         };
-        writeln!(out, "departure    {how}")?;
+        writeln!(out, "send mode    {how}")?;
         if let Some(rate) = self.rate_asked {
             writeln!(
                 out,

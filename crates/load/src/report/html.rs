@@ -196,7 +196,8 @@ fn without_response(
             charts::percentile_text(onrush_chart::tail(percentile))
         ),
         None if report.latency_us.is_at_least("max") => {
-            "They change no percentile shown here; the largest time is a lower bound.".to_owned()
+            "Counting them changes no percentile shown here; the maximum is a lower bound."
+                .to_owned()
         }
         None => "They change no figure shown here.".to_owned(),
     };

@@ -104,7 +104,6 @@ impl TestDriver {
     }
 }
 
-/// A core of every driver.
 fn cores() -> impl Iterator<Item = TestDriver> {
     kernel_cores().chain(simulated_cores())
 }

@@ -45,7 +45,9 @@ impl Case<'_> {
             return finding(
                 Limiter::Elsewhere,
                 Confidence::Low,
-                format!("nothing here was full on average since the start: {busy}"),
+                format!(
+                    "no resource of this machine was saturated on average since it booted: {busy}"
+                ),
                 "two readings while load runs (onrush tune diagnose on the machine itself): a limit reached for a \
                  minute does not show in the average of a day",
             );
@@ -58,7 +60,7 @@ impl Case<'_> {
             return finding(
                 Limiter::Elsewhere,
                 Confidence::Medium,
-                format!("nothing here was full: {busy}, and {dropped} packets were dropped"),
+                format!("no resource was saturated: {busy}, and {dropped} packets were dropped"),
                 CLIENT,
             );
         }
@@ -136,7 +138,7 @@ impl Case<'_> {
                 Limiter::Application,
                 Confidence::Medium,
                 format!(
-                    "nothing here was full, but {unread}: {} packets received, and {busy}",
+                    "no resource was saturated, but {unread}: {} packets received, and {busy}",
                     asked.received
                 ),
                 "find the program that does not read: `onrush tune diagnose --pid` reports whether it is stopped",
@@ -154,7 +156,7 @@ impl Case<'_> {
             Limiter::Elsewhere,
             Confidence::Low,
             format!(
-                "nothing here was full, and this machine had next to no load: {} packets received, and {busy}",
+                "no resource was saturated, and this machine had next to no load: {} packets received, and {busy}",
                 asked.received
             ),
             "another reading while clients send requests; for a program in another network namespace, with --pid",

@@ -246,7 +246,7 @@ fn check_process(mut after: Counts, process_now: Option<Process>, expected: &[&s
 
 #[test]
 fn process_evidence_determines_limiter() {
-    let elsewhere = "nothing here was full";
+    let elsewhere = "no resource was saturated";
     check_process(second(&[(5, 60, 0), (0, 5, 0)]), process(150), &[elsewhere]);
     check_process(
         second(&[(5, 80, 0), (0, 5, 0)]),
@@ -492,7 +492,8 @@ fn idle_machine_under_load_is_client_limited() {
     // A few unwanted packets, as on every network, are not evidence.
     let some = |dropped: u64| [&asked[..], &[("TcpExtTCPBacklogDrop", dropped)]].concat();
     check(100.0, counted(110.0, &some(42)), client);
-    let full = "nothing here was full: the busiest CPU was 40 % busy, and 43 packets were dropped";
+    let full =
+        "no resource was saturated: the busiest CPU was 40 % busy, and 43 packets were dropped";
     check(
         100.0,
         counted(110.0, &some(43)),
@@ -502,7 +503,7 @@ fn idle_machine_under_load_is_client_limited() {
         cpus: second(&[(30, 55, 0), (5, 5, 0)]).cpus,
         ..counted(110.0, &asked)
     };
-    let words = "nothing here was full: the busiest CPU was 85 % busy";
+    let words = "no resource was saturated: the busiest CPU was 85 % busy";
     check(100.0, busy, (Limiter::Elsewhere, Confidence::Medium, words));
     let idle = "this machine had next to no load: 994 packets received";
     check(

@@ -89,7 +89,6 @@ type FaultInjector = dyn Fn(&str, usize) -> Event;
 
 enum Event {
     Nothing,
-    /// The process dies before the change.
     DiesBefore,
     /// The process dies before it reads the value back.
     DiesAfter,

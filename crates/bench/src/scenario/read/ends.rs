@@ -38,7 +38,7 @@ fn budget(section: &Section<'_>) -> Read<Option<Duration>> {
     match section.value("budget") {
         Some(value) if budget == Some(Duration::ZERO) => Err(section.source.mistake(
             value.span(),
-            "a budget of 0 has no time for a round: expected a duration such as \"20m\"",
+            "a budget of 0 leaves no time for a round: expected a duration such as \"20m\"",
         )),
         Some(_) | None => Ok(budget),
     }

@@ -249,7 +249,8 @@ impl<'a> Networks<'a> {
 
     fn ends(&self, link: &Section<'a>) -> Read<[usize; 2]> {
         let names = link.texts("between")?.ok_or_else(|| {
-            link.missing("between", "expected the two hosts, [\"left\", \"right\"]")
+            let hosts = "expected two hosts, such as [\"left\", \"right\"]";
+            link.missing("between", hosts)
         })?;
         let [a, b] = &names[..] else {
             return Err(self

@@ -74,6 +74,10 @@ fn run(given: ParsedOptions) -> Result<Run, String> {
         };
     let [requests, clients, threads, streams] =
         ["-n", "-c", "-t", "-m"].map(|name| given.number(name).unwrap_or(1));
+    if given.last("-D").is_none() {
+        check_order(("-n", requests), ("-c", clients))?;
+    }
+    check_order(("-c", clients), ("-t", threads))?;
     let (protocol, spoken) = match (is_http1, has_tls) {
         (true, _) => ("http/1.1", format!("--pipeline={streams}")),
         (false, true) => ("h2", format!("--streams={streams}")),
@@ -121,6 +125,17 @@ fn run(given: ParsedOptions) -> Result<Run, String> {
         protocol,
     };
     Ok(given.run(native, Printer::H2load(text)))
+}
+
+/// Refuses a `total` that does not give each of the `parts` one, as h2load does.
+fn check_order(total: (&str, u64), parts: (&str, u64)) -> Result<(), String> {
+    let ((name, count), (other_name, others)) = (total, parts);
+    match count < others {
+        true => Err(format!(
+            "{name} {count} is less than {other_name} {others}: expected at least {name} {others}"
+        )),
+        false => Ok(()),
+    }
 }
 
 /// A whole number of at least 1, such as 1000 or 10K.
@@ -199,6 +214,9 @@ mod tests {
         for (line, part) in [
             ("-n 1", "no URL given"),
             ("-n 0 http://a/", "-n 0: expected a whole number"),
+            ("-n 3 -c 4 http://a/", "-n 3 is less than -c 4"),
+            ("-c 4 http://a/", "-n 1 is less than -c 4"),
+            ("-n 9 -c 1 -t 2 http://a/", "-c 1 is less than -t 2"),
             ("-r 5 http://a/", "--connections-per-second"),
             ("-i urls", "--requests-file"),
             ("http://a/ http://b/", "--in-turn"),

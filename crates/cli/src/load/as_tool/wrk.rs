@@ -43,7 +43,7 @@ Counts may have a unit (1k, 1M, 1G), as may times (2s, 2m, 2h). Lua scripts (-s)
 ";
 
 /// Refusal of a script, with alternatives for what most scripts do.
-const NO_SCRIPTS: &str = ": Lua scripts are not supported; onrush load has options for most of what they do: -X and --body for another method, --requests-file for many requests, --data for values from a file, --expect-status, -T for pauses, --pipeline";
+const NO_SCRIPTS: &str = ": Lua scripts are not supported; onrush load has options for most of their uses: -X and --body for another method, --requests-file for many requests, --data for values from a file, --expect-status, -T for pauses, --pipeline";
 
 const OPTIONS: &[Row] = table! {
     "-h|-?|--help -L|--latency -v|--version" => Flag(""),

@@ -29,7 +29,7 @@ impl CoreRun {
             record
                 .journeys
                 .as_mut()
-                .expect("only users send requests one by one"),
+                .expect("a step of a journey was recorded in a run without journeys"),
         );
     }
 

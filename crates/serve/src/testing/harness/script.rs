@@ -21,7 +21,6 @@ pub(crate) enum Step {
     Read,
     /// Reads a request head and records it; the rest stays unread.
     ReadHead,
-    /// Reads and discards this many bytes.
     ReadBytes(usize),
     Send(Vec<u8>),
     /// Responds with 200 and the path of the last request.
@@ -89,7 +88,6 @@ impl TestCore {
         upstream
     }
 
-    /// Waits until `condition` holds.
     pub(crate) async fn until(&self, what: &str, condition: impl Fn() -> bool) {
         let deadline = self.core.now_exact() + super::PATIENCE;
         while !condition() {
@@ -108,7 +106,6 @@ impl Upstream {
         plan
     }
 
-    /// Number of accepted connections.
     pub(crate) fn connections(&self) -> usize {
         self.seen.requests.borrow().len()
     }

@@ -8,7 +8,6 @@ use tempfile::TempDir;
 use crate::testing::harness::{Step, configured, exchange, forward_with, send};
 use onrush_config::Plan;
 
-/// Typical rules of a site.
 const RULES: &str = "cache_control = [
   { status = [404, \"5xx\"], value = \"no-store\" },
   { type = \"text/html\", value = \"no-cache\" },

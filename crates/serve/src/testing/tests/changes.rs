@@ -42,7 +42,6 @@ fn is_gone(resources: &Resources) -> bool {
     resources.generation.wait_until_gone(Duration::ZERO)
 }
 
-/// A plan that forwards to these servers.
 fn plan(servers: &[&Upstream]) -> Plan {
     let mut plan = servers[0].plan();
     let servers = servers

@@ -29,7 +29,6 @@ fn compress() -> Compress {
     }
 }
 
-/// Forwards to `upstream` with compression.
 fn encoding_plan(upstream: &Upstream) -> Plan {
     let mut plan = upstream.plan();
     plan.routes[0].compress = Some(compress());

@@ -34,7 +34,6 @@ pub(super) struct Http2Client {
     pub(super) out: Vec<u8>,
     received: Vec<u8>,
     pub(super) responses: BTreeMap<u32, Response>,
-    /// Code of the last received GOAWAY.
     pub(super) goaway_code: Option<Code>,
     /// Last streams of the received GOAWAYs.
     pub(super) last: Vec<u32>,

@@ -8,7 +8,6 @@ use crate::testing::harness::{Step, configured, forward_undisturbed_with, forwar
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-/// Enables tracing with these keys.
 fn tracing(keys: &str) -> impl Fn(&mut Plan) {
     let text = format!(
         "[tracing]\nendpoint = \"http://127.0.0.1:4318\"\n{keys}\n[[route]]\nsynthetic = true\n"

@@ -185,7 +185,6 @@ fn trailing_dot_of_name_is_ignored() {
     });
 }
 
-/// Default client of rustls.
 fn client_config() -> ClientConfig {
     let mut config = ClientConfig::clone(&super::alerts::client_of(Version::Tls13).config());
     config.alpn_protocols = Vec::new();

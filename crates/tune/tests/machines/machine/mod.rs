@@ -47,7 +47,6 @@ pub(crate) struct Machine {
     pub(crate) memory_nodes: Vec<usize>,
     pub(crate) isolated: Vec<usize>,
     pub(crate) interfaces: Vec<Card>,
-    /// Number of the first interrupt.
     pub(crate) irq_first: usize,
 }
 

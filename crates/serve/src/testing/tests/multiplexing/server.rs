@@ -124,7 +124,6 @@ struct One {
     asked: BTreeMap<u32, Asked>,
     /// Response bodies still to be sent.
     sending: Vec<(http2::Stream, Reaction, Vec<u8>)>,
-    /// Streams that were reset.
     reset: Vec<u32>,
     number: usize,
     seen: Rc<Seen>,

@@ -12,7 +12,6 @@ use crate::observe::record::FailureClass;
 use crate::testing::harness::{Peer, Step, TestCore, configured, on_every_driver};
 use crate::testing::tests::http2::Http2Client;
 
-/// Capacity of the group of a test.
 const CAPACITY: usize = 20;
 
 /// Share of one client: 18 requests in flight are more than eight times the two that are left.

@@ -17,7 +17,6 @@ use crate::testing::tests::http2::{self as client, Http2Client};
 /// Size above the bound of a stream.
 const LARGE: usize = 1 << 20;
 
-/// Window of a stream for a small response.
 const SMALL_WINDOW: u32 = 1000;
 
 /// Number of stalled streams in a test.
