@@ -45,9 +45,7 @@ impl Case<'_> {
             return finding(
                 Limiter::Elsewhere,
                 Confidence::Low,
-                format!(
-                    "no resource of this machine was saturated on average since it booted: {busy}"
-                ),
+                format!("no resource was saturated on average since the machine booted: {busy}"),
                 "two readings while load runs (onrush tune diagnose on the machine itself): a limit reached for a \
                  minute does not show in the average of a day",
             );
