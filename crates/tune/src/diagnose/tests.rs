@@ -515,7 +515,11 @@ fn idle_machine_under_load_is_client_limited() {
     check(
         0.0,
         counted(110.0, &asked),
-        (Limiter::Elsewhere, Confidence::Low, "since the start"),
+        (
+            Limiter::Elsewhere,
+            Confidence::Low,
+            "on average since the machine booted",
+        ),
     );
 }
 
